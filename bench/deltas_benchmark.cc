@@ -113,9 +113,13 @@ void SignsCompress(benchmark::State& state, int k) {
   std::vector<uint16_t> positions(kWideBlocks.count * k);
   std::vector<float> values(kWideBlocks.count * k);
   for (auto _ : state) {
-    backend->Compress(kWide, kWideBlocks,
-                      {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k}, gradient,
-                      absl::MakeSpan(momentum), absl::MakeSpan(positions), absl::MakeSpan(values));
+    backend->Compress({.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k},
+                      {{.matrix = kWide,
+                        .blocks = kWideBlocks,
+                        .gradient = gradient,
+                        .momentum = absl::MakeSpan(momentum),
+                        .positions = absl::MakeSpan(positions),
+                        .values = absl::MakeSpan(values)}});
   }
   ReportWide(state);
 }

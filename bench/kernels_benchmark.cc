@@ -52,9 +52,13 @@ void Compress(benchmark::State& state, const BackendFactory& make) {
   std::vector<uint16_t> positions(kBlocks.count * k);
   std::vector<float> values(kBlocks.count * k);
   for (auto _ : state) {
-    backend->Compress(kMatrix, kBlocks,
-                      {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k}, gradient,
-                      absl::MakeSpan(momentum), absl::MakeSpan(positions), absl::MakeSpan(values));
+    backend->Compress({.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k},
+                      {{.matrix = kMatrix,
+                        .blocks = kBlocks,
+                        .gradient = gradient,
+                        .momentum = absl::MakeSpan(momentum),
+                        .positions = absl::MakeSpan(positions),
+                        .values = absl::MakeSpan(values)}});
   }
   Report(state, kMatrix.elements, 12);
 }

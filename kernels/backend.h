@@ -48,6 +48,19 @@ struct DeltasView {
   absl::Span<const uint8_t> codes;       // [count]
 };
 
+// Blocks of one tensor to compress, borrowed.
+struct TensorMomentum {
+  MatrixShape matrix;
+  BlockRange blocks;
+  absl::Span<const float> gradient;  // f32 [elements]  in
+  absl::Span<float> momentum;        // f32 [elements]  in, out; only elements of the range change
+  absl::Span<uint16_t> positions;    // u16 [count, k]  out  ascending within a block
+  absl::Span<float> values;          // f32 [count, k]  out  c at those positions
+};
+
+// Aborts unless the arrays have these sizes and 1 <= k <= 4096.
+void CheckMomentum(int k, const TensorMomentum& tensor);
+
 // Value of `invalid` when Apply and ApplyDeltas found every block valid.
 inline constexpr uint32_t kAllVotesValid = ~uint32_t{0};
 
@@ -55,18 +68,12 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // m <- beta*m + eta*(g*gradient_scale); c <- DCT2(m); keeps the k largest |c| of every block.
-  //
-  //   gradient   f32 [elements]  in
-  //   momentum   f32 [elements]  in, out; only elements of the range change
-  //   positions  u16 [count, k]  out  ascending within a block
-  //   values     f32 [count, k]  out  c at those positions
+  // m <- beta*m + eta*(g*gradient_scale); c <- DCT2(m); keeps the k largest |c| of every block. All
+  // tensors in one call, because a GPU is faster with them together.
   //
   // Ties of |c| go to the lower position. A block of zeros gives positions 0..k-1 and values 0.
-  virtual void Compress(const MatrixShape& matrix, BlockRange blocks,
-                        const CompressOptions& options, absl::Span<const float> gradient,
-                        absl::Span<float> momentum, absl::Span<uint16_t> positions,
-                        absl::Span<float> values) = 0;
+  virtual void Compress(const CompressOptions& options,
+                        absl::Span<const TensorMomentum> tensors) = 0;
 
   // Error feedback: m <- m - IDCT2(pending), inside the tensor.
   //

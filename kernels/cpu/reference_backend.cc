@@ -11,17 +11,16 @@ namespace {
 
 class ReferenceBackend : public Backend {
  public:
-  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
-                absl::Span<const float> gradient, absl::Span<float> momentum,
-                absl::Span<uint16_t> positions, absl::Span<float> values) override {
-    CheckBlocks(matrix, blocks, momentum.size());
-    CheckShape(gradient.size() == momentum.size(), "gradient and momentum differ in size");
-    CheckSparse(blocks, options.k, positions.size(), values.size());
-    for (int64_t b = 0; b < blocks.count; ++b) {
-      reference::Momentum(SiteOf(matrix, blocks.first + b), options, gradient, momentum, block_);
-      reference::ForwardTransform(block_, coefficients_);
-      reference::TopK(coefficients_, options.k, positions.data() + b * options.k,
-                      values.data() + b * options.k);
+  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) override {
+    for (const TensorMomentum& t : tensors) {
+      CheckMomentum(options.k, t);
+      for (int64_t b = 0; b < t.blocks.count; ++b) {
+        reference::Momentum(SiteOf(t.matrix, t.blocks.first + b), options, t.gradient, t.momentum,
+                            block_);
+        reference::ForwardTransform(block_, coefficients_);
+        reference::TopK(coefficients_, options.k, t.positions.data() + b * options.k,
+                        t.values.data() + b * options.k);
+      }
     }
   }
 

@@ -50,18 +50,16 @@ class VectorBackend : public Backend {
   explicit VectorBackend(const VectorKernels& kernels)
       : transform_(*kernels.transform), exact_(*kernels.exact) {}
 
-  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
-                absl::Span<const float> gradient, absl::Span<float> momentum,
-                absl::Span<uint16_t> positions, absl::Span<float> values) override {
-    CheckBlocks(matrix, blocks, momentum.size());
-    CheckShape(gradient.size() == momentum.size(), "gradient and momentum differ in size");
-    CheckSparse(blocks, options.k, positions.size(), values.size());
-    for (int64_t b = 0; b < blocks.count; ++b) {
-      transform_.momentum(SiteOf(matrix, blocks.first + b), options, gradient.data(),
-                          momentum.data(), block_);
-      transform_.forward(block_, scratch_, coefficients_);
-      TopK(transform_, coefficients_, options.k, &top_k_, positions.data() + b * options.k,
-           values.data() + b * options.k);
+  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) override {
+    for (const TensorMomentum& t : tensors) {
+      CheckMomentum(options.k, t);
+      for (int64_t b = 0; b < t.blocks.count; ++b) {
+        transform_.momentum(SiteOf(t.matrix, t.blocks.first + b), options, t.gradient.data(),
+                            t.momentum.data(), block_);
+        transform_.forward(block_, scratch_, coefficients_);
+        TopK(transform_, coefficients_, options.k, &top_k_, t.positions.data() + b * options.k,
+             t.values.data() + b * options.k);
+      }
     }
   }
 

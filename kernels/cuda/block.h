@@ -74,6 +74,37 @@ constexpr int RowsOfColumn(const BlockSite& site, int column) {
   return column < site.cols ? site.rows - 1 : 0;
 }
 
+// A whole block has no padding, and its rows are less than 2^26 elements apart. Kernels have a
+// version for whole blocks, without conditions on rows and columns and with 32-bit offsets, and one
+// for all others, the edges. A version skips the other's blocks.
+inline constexpr int64_t kMaxWholeStride = int64_t{1} << 26;  // 16 rows fit 31 bits
+
+constexpr bool IsWhole(const BlockSite& site) {
+  return site.rows == 64 && site.last_cols == 64 && site.stride < kMaxWholeStride;
+}
+
+// False only if the matrix has no block of that version.
+constexpr bool MayHaveWholeBlocks(const MatrixShape& matrix) {
+  return matrix.rows >= 64 && matrix.cols >= 64 && matrix.cols < kMaxWholeStride;
+}
+constexpr bool MayHaveEdges(const MatrixShape& matrix) {
+  return matrix.rows % 64 != 0 || matrix.cols % 64 != 0 ||
+         matrix.elements != matrix.rows * matrix.cols || matrix.cols >= kMaxWholeStride;
+}
+
+template <bool kWhole>
+constexpr int RowsOfColumnIn(const BlockSite& site, int column) {
+  return kWhole ? 64 : RowsOfColumn(site, column);
+}
+template <bool kWhole>
+constexpr auto StrideOf(const BlockSite& site) {
+  if constexpr (kWhole) {
+    return static_cast<int>(site.stride);
+  } else {
+    return site.stride;
+  }
+}
+
 // Every one of kThreads threads copies its part. Needs a barrier afterwards.
 template <typename T>
 constexpr void CopyHalfBasis(int thread, const HalfBasis<T>& from, HalfBasis<T>& to) {

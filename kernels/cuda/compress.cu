@@ -13,7 +13,9 @@
 // Launch: 64 threads work on one 64 x 64 block, then on the next; 8 such groups per multiprocessor,
 // so that some read memory while others multiply. One thread per column for momentum and the
 // vertical transform, one per row for the horizontal transform: a warp reads 128 contiguous bytes
-// of a row. 1366 multiply-adds per axis, immediate operands, 64 samples in registers.
+// of a row. 592 operations per axis, immediate operands, 64 samples in registers. Compress takes
+// the blocks of up to 48 tensors in a launch; edges have a kernel of their own
+// (docs/decisions/0030-compress-takes-whole-blocks-of-all-tensors.md).
 //
 // Bytes moved per parameter: gradient 4 (Compress), momentum 4 + 4; 6*k/4096 for the entries.
 // Shared memory per element: 4 written after the first axis, 4 read, 4 written after the second,
@@ -21,17 +23,22 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_threads.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/tensor_table.h"
 
 namespace distro::cuda {
 namespace {
 
 __device__ constexpr HalfBasis<float> kHalfBasis = MakeHalfBasisF32();
 
-__global__ void __launch_bounds__(kThreads, 8) CompressKernel(CompressArguments a) {
+using CompressTable = TensorTable<CompressTensor>;
+
+template <bool kWhole>
+__global__ void __launch_bounds__(kThreads, 8)
+    CompressKernel(CompressOptions options, const __grid_constant__ CompressTable table) {
   __shared__ CompressScratch scratch;
-  for (int64_t block = blockIdx.x; block < a.blocks.count; block += gridDim.x) {
-    CompressBlock(DeviceThreads(), a, block, scratch);
-  }
+  EachBlock(table, blockIdx.x, gridDim.x, [&](const CompressTensor& tensor, int64_t block) {
+    CompressBlock<kWhole>(DeviceThreads(), options, tensor, block, scratch);
+  });
 }
 
 __global__ void __launch_bounds__(kThreads, 8) FeedbackKernel(FeedbackArguments a) {
@@ -45,12 +52,18 @@ __global__ void __launch_bounds__(kThreads, 8) FeedbackKernel(FeedbackArguments 
 
 }  // namespace
 
-absl::Status Compress(const CompressArguments& arguments, Stream stream) {
-  CheckRange(arguments.matrix, arguments.blocks);
-  CheckShape(arguments.options.k >= 1 && arguments.options.k <= kBlockElements,
-             "k is outside 1..4096");
-  if (arguments.blocks.count == 0) return absl::OkStatus();
-  return Launch("compress", CompressKernel, arguments.blocks.count, kThreads, stream, arguments);
+absl::Status Compress(const CompressOptions& options, absl::Span<const CompressTensor> tensors,
+                      Stream stream) {
+  CheckShape(options.k >= 1 && options.k <= kBlockElements, "k is outside 1..4096");
+  for (const CompressTensor& tensor : tensors) CheckRange(tensor.matrix, tensor.blocks);
+  DISTRO_RETURN_IF_ERROR(LaunchTables(tensors, MayHaveWholeBlocks, [&](const CompressTable& table) {
+    return Launch("compress", CompressKernel<true>, table.Blocks(), kThreads, stream, options,
+                  table);
+  }));
+  return LaunchTables(tensors, MayHaveEdges, [&](const CompressTable& table) {
+    return Launch("compress edges", CompressKernel<false>, table.Blocks(), kThreads, stream,
+                  options, table);
+  });
 }
 
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream) {

@@ -18,10 +18,10 @@ namespace distro::cuda {
 // Rows that a thread loads before it uses the first. More would spill registers.
 inline constexpr int kRowsInFlight = 16;
 
-struct CompressArguments {
+// Blocks of one tensor, and its arrays.
+struct CompressTensor {
   MatrixShape matrix;
   BlockRange blocks;
-  CompressOptions options;
   const float* gradient;  // [elements]
   float* momentum;        // [elements]
   uint16_t* positions;    // [count, k]
@@ -33,46 +33,65 @@ struct CompressScratch {
   SelectScratch select;
 };
 
-// The new momentum of a column, 0 outside the tensor.
-constexpr void MomentumColumn(const CompressArguments& a, const BlockSite& site, int column,
-                              float (&x)[64]) {
-  const int rows = RowsOfColumn(site, column);
-  const float* gradient = a.gradient + site.offset + column;
-  float* momentum = a.momentum + site.offset + column;
-  for (int base = 0; base < 64; base += kRowsInFlight) {
-    float g[kRowsInFlight] = {}, m[kRowsInFlight] = {};
-    for (int i = 0; i < kRowsInFlight; ++i) {
-      if (base + i < rows) g[i] = gradient[i * site.stride];
-      if (base + i < rows) m[i] = momentum[i * site.stride];
-    }
-    for (int i = 0; i < kRowsInFlight; ++i) {
-      float& value = x[base + i];
-      const float scaled = a.options.eta * (g[i] * a.options.gradient_scale);
-      value = base + i < rows ? Fma(a.options.beta, m[i], scaled) : 0.0f;
-      if (base + i < rows) momentum[i * site.stride] = value;
-    }
-    gradient += kRowsInFlight * site.stride;
-    momentum += kRowsInFlight * site.stride;
-  }
+constexpr float NewMomentum(const CompressOptions& options, float gradient, float momentum) {
+  const float scaled = options.eta * (gradient * options.gradient_scale);
+  return Fma(options.beta, momentum, scaled);
 }
 
-constexpr void TransformMomentum(const CompressArguments& a, int64_t block, int column,
-                                 Tile<float>& tile) {
+// The new momentum of a whole block's column.
+constexpr void MomentumColumn(const CompressOptions& options, const CompressTensor& a,
+                              const BlockSite& site, int column, float (&x)[64]) {
+  const auto stride = static_cast<int>(site.stride);
+  const float* gradient = a.gradient + site.offset + column;
+  float* momentum = a.momentum + site.offset + column;
+  Unrolled<64 / kRowsInFlight>([&](auto batch) {
+    float g[kRowsInFlight] = {}, m[kRowsInFlight] = {};
+    for (int i = 0; i < kRowsInFlight; ++i) {
+      g[i] = gradient[i * stride];
+      m[i] = momentum[i * stride];
+    }
+    for (int i = 0; i < kRowsInFlight; ++i)
+      momentum[i * stride] = x[batch * kRowsInFlight + i] = NewMomentum(options, g[i], m[i]);
+    gradient += kRowsInFlight * stride;
+    momentum += kRowsInFlight * stride;
+  });
+}
+
+constexpr void TransformWhole(const CompressOptions& options, const CompressTensor& a,
+                              const BlockSite& site, int column, Tile<float>& tile) {
   float x[64] = {};
-  MomentumColumn(a, SiteOfBlock(a.matrix, a.blocks.first + block), column, x);
+  MomentumColumn(options, a, site, column, x);
   ForwardTransform(x, [&](int f, float value) { tile.at[f * kTileRow + column] = value; });
 }
 
-// `block` counts from a.blocks.first.
-template <typename Threads>
-constexpr void CompressBlock(const Threads& threads, const CompressArguments& a, int64_t block,
-                             CompressScratch& s) {
-  threads.Each([&](int thread) { TransformMomentum(a, block, thread, s.tile); });
+// The same of an edge, with zeros outside the tensor; short instead of fast.
+constexpr void TransformEdge(const CompressOptions& options, const CompressTensor& a,
+                             const BlockSite& site, int column, Tile<float>& tile) {
+  const int rows = RowsOfColumn(site, column);
+  int64_t at = site.offset + column;
+  for (int row = 0; row < 64; ++row, at += site.stride) {
+    float& x = tile.at[row * kTileRow + column];
+    x = row < rows ? NewMomentum(options, a.gradient[at], a.momentum[at]) : 0.0f;
+    if (row < rows) a.momentum[at] = x;
+  }
+  VerticalColumn(column, tile);
+}
+
+// `block` counts from a.blocks.first. Only of a block that is whole, or is not, as kWhole says.
+template <bool kWhole, typename Threads>
+constexpr void CompressBlock(const Threads& threads, const CompressOptions& options,
+                             const CompressTensor& a, int64_t block, CompressScratch& s) {
+  const BlockSite site = SiteOfBlock(a.matrix, a.blocks.first + block);
+  if (IsWhole(site) != kWhole) return;
+  threads.Each([&](int thread) {
+    kWhole ? TransformWhole(options, a, site, thread, s.tile)
+           : TransformEdge(options, a, site, thread, s.tile);
+  });
   threads.Each([&](int thread) {
     s.select.row_maxima[thread] = HorizontalRow(thread, s.tile);
     if (thread == 0) ResetSelect(s.select);
   });
-  const int k = a.options.k;
+  const int k = options.k;
   SelectLargest(threads, s.tile, k, s.select, [&](int, int slot, int position) {
     a.positions[block * k + slot] = static_cast<uint16_t>(position);
     a.values[block * k + slot] = s.tile.at[IndexOf(position)];

@@ -31,11 +31,11 @@ namespace {
 constexpr int kGroup = 256;
 constexpr int kInFlight = 4;
 
-template <bool kAsDct>
+template <bool kAsDct, bool kWhole>
 __global__ void __launch_bounds__(kThreads, 10) CompressDeltasKernel(CompressDeltasArguments a) {
   __shared__ CompressDeltasScratch scratch;
   for (int64_t block = blockIdx.x; block < a.blocks.count; block += gridDim.x)
-    CompressDeltasBlock<kAsDct>(DeviceThreads(), a, block, scratch);
+    CompressDeltasBlock<kAsDct, kWhole>(DeviceThreads(), a, block, scratch);
 }
 
 __global__ void __launch_bounds__(kGroup, 4)
@@ -59,9 +59,10 @@ __global__ void __launch_bounds__(kGroup, 4)
 absl::Status CompressDeltas(const CompressDeltasArguments& arguments, Stream stream) {
   CheckRange(arguments.matrix, arguments.blocks);
   CheckShape(arguments.k >= 1 && arguments.k <= kBlockElements, "k is outside 1..4096");
-  if (arguments.blocks.count == 0) return absl::OkStatus();
-  const auto kernel = arguments.as_dct ? CompressDeltasKernel<true> : CompressDeltasKernel<false>;
-  return Launch("compress deltas", kernel, arguments.blocks.count, kThreads, stream, arguments);
+  return arguments.as_dct ? LaunchVersions("compress deltas", CompressDeltasKernel<true, true>,
+                                           CompressDeltasKernel<true, false>, arguments, stream)
+                          : LaunchVersions("compress deltas", CompressDeltasKernel<false, true>,
+                                           CompressDeltasKernel<false, false>, arguments, stream);
 }
 
 absl::Status FindNotFinite(float beta, const float* begin, const float* x, const float* error,

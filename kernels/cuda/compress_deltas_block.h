@@ -58,28 +58,28 @@ constexpr float ElementOfKey(float keyed) {
 }
 
 // Writes a of one column to e and to the tile.
-template <bool kAsDct>
-constexpr void FormColumn(const CompressDeltasArguments& a, int64_t block, int column,
+template <bool kAsDct, bool kWhole>
+constexpr void FormColumn(const CompressDeltasArguments& a, const BlockSite& site, int column,
                           Tile<float>& tile) {
-  const BlockSite site = SiteOfBlock(a.matrix, a.blocks.first + block);
-  const int rows = RowsOfColumn(site, column);
+  const int rows = RowsOfColumnIn<kWhole>(site, column);
+  const auto stride = StrideOf<kWhole>(site);
   int64_t at = site.offset + column;
   for (int base = 0; base < 64; base += kDeltaRowsInFlight) {
     float begin[kDeltaRowsInFlight] = {}, x[kDeltaRowsInFlight] = {}, e[kDeltaRowsInFlight] = {};
     for (int i = 0; i < kDeltaRowsInFlight; ++i) {
       if (base + i >= rows) continue;
-      begin[i] = a.begin[at + i * site.stride];
-      x[i] = a.x[at + i * site.stride];
-      e[i] = a.error[at + i * site.stride];
+      begin[i] = a.begin[at + i * stride];
+      x[i] = a.x[at + i * stride];
+      e[i] = a.error[at + i * stride];
     }
     for (int i = 0; i < kDeltaRowsInFlight; ++i) {
       const float formed = FormedDelta(a.beta, begin[i], x[i], e[i]);
       const bool inside = base + i < rows;
-      if (inside) a.error[at + i * site.stride] = formed;
+      if (inside) a.error[at + i * stride] = formed;
       tile.at[(base + i) * kTileRow + column] =
           inside ? (kAsDct ? formed : KeyedElement(formed)) : kOutside;
     }
-    at += kDeltaRowsInFlight * site.stride;
+    at += kDeltaRowsInFlight * stride;
   }
 }
 
@@ -103,18 +103,13 @@ constexpr void WriteEntry(const CompressDeltasArguments& a, int64_t block, int t
   s.units[thread] += ScaleUnits(value);
 }
 
-// Writes the scale code for the sum of all units. A record without one becomes empty.
-template <bool kAsDct>
-constexpr void FinishRecord(const CompressDeltasArguments& a, int64_t block, int thread,
-                            const CompressDeltasScratch& s) {
-  int inside = a.k;
-  if (!kAsDct) {
-    const BlockExtent extent = ExtentOf(SiteOfBlock(a.matrix, a.blocks.first + block));
-    inside = std::min(inside, extent.Elements());
-  }
+// Writes the scale code for the sum of all units, of a block with `candidates` values. A record
+// without a code becomes empty.
+constexpr void FinishRecord(const CompressDeltasArguments& a, int64_t block, int candidates,
+                            int thread, const CompressDeltasScratch& s) {
   int64_t sum = 0;
   for (int i = 0; i < kThreads; ++i) sum += s.units[i];
-  const std::optional<uint8_t> code = ChooseScale(sum, inside);
+  const std::optional<uint8_t> code = ChooseScale(sum, std::min(a.k, candidates));
   if (thread == 0) a.codes[block] = std::min(code.value_or(0), a.cap);
   if (code.has_value()) return;
   for (int slot = thread; slot < a.k; slot += kThreads) {
@@ -123,12 +118,15 @@ constexpr void FinishRecord(const CompressDeltasArguments& a, int64_t block, int
   }
 }
 
-// `block` counts from a.blocks.first; a.as_dct is kAsDct.
-template <bool kAsDct, typename Threads>
+// `block` counts from a.blocks.first; a.as_dct is kAsDct. Only of a block that is whole, or is not,
+// as kWhole says.
+template <bool kAsDct, bool kWhole, typename Threads>
 constexpr void CompressDeltasBlock(const Threads& threads, const CompressDeltasArguments& a,
                                    int64_t block, CompressDeltasScratch& s) {
+  const BlockSite site = SiteOfBlock(a.matrix, a.blocks.first + block);
+  if (IsWhole(site) != kWhole) return;
   threads.Each([&](int thread) {
-    FormColumn<kAsDct>(a, block, thread, s.tile);
+    FormColumn<kAsDct, kWhole>(a, site, thread, s.tile);
     if constexpr (kAsDct) VerticalColumn(thread, s.tile);
   });
   threads.Each([&](int thread) {
@@ -140,7 +138,8 @@ constexpr void CompressDeltasBlock(const Threads& threads, const CompressDeltasA
   SelectLargest(threads, s.tile, a.k, s.select, [&](int thread, int slot, int position) {
     WriteEntry<kAsDct>(a, block, thread, slot, position, s);
   });
-  threads.Each([&](int thread) { FinishRecord<kAsDct>(a, block, thread, s); });
+  const int candidates = kAsDct || kWhole ? kBlockElements : ExtentOf(site).Elements();
+  threads.Each([&](int thread) { FinishRecord(a, block, candidates, thread, s); });
 }
 
 }  // namespace distro::cuda

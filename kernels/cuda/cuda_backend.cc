@@ -1,5 +1,7 @@
 #include "kernels/cuda/cuda_backend.h"
 
+#include <vector>
+
 namespace distro::cuda {
 namespace {
 
@@ -7,19 +9,18 @@ class GpuBackend final : public Backend {
  public:
   explicit GpuBackend(Gpu* gpu) : gpu_(gpu) {}
 
-  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
-                absl::Span<const float> gradient, absl::Span<float> momentum,
-                absl::Span<uint16_t> positions, absl::Span<float> values) override {
-    CheckBlocks(matrix, blocks, momentum.size());
-    CheckShape(gradient.size() == momentum.size(), "gradient and momentum differ in size");
-    CheckSparse(blocks, options.k, positions.size(), values.size());
-    gpu_->Compress({.matrix = matrix,
-                    .blocks = blocks,
-                    .options = options,
-                    .gradient = gradient.data(),
-                    .momentum = momentum.data(),
-                    .positions = positions.data(),
-                    .values = values.data()});
+  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) override {
+    std::vector<CompressTensor> on_device;
+    for (const TensorMomentum& tensor : tensors) {
+      CheckMomentum(options.k, tensor);
+      on_device.push_back({.matrix = tensor.matrix,
+                           .blocks = tensor.blocks,
+                           .gradient = tensor.gradient.data(),
+                           .momentum = tensor.momentum.data(),
+                           .positions = tensor.positions.data(),
+                           .values = tensor.values.data()});
+    }
+    gpu_->Compress(options, on_device);
   }
 
   void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "common/layout/matrix.h"
 #include "kernels/block.h"
 #include "kernels/cuda/apply_block.h"
@@ -33,7 +34,8 @@ namespace distro::cuda {
 using Stream = CUstream_st*;
 
 // Backend::Compress: moves 12 bytes per parameter.
-absl::Status Compress(const CompressArguments& arguments, Stream stream);
+absl::Status Compress(const CompressOptions& options, absl::Span<const CompressTensor> tensors,
+                      Stream stream);
 
 // Backend::Feedback: moves 8 bytes per parameter.
 absl::Status Feedback(const FeedbackArguments& arguments, Stream stream);

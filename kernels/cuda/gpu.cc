@@ -82,8 +82,8 @@ class RealGpu final : public Gpu {
     return std::exchange(failed_, absl::OkStatus());
   }
 
-  void Compress(const CompressArguments& arguments) override {
-    Keep([&] { return cuda::Compress(arguments, stream_); });
+  void Compress(const CompressOptions& options, absl::Span<const CompressTensor> tensors) override {
+    Keep([&] { return cuda::Compress(options, tensors, stream_); });
   }
   void Feedback(const FeedbackArguments& arguments) override {
     Keep([&] { return cuda::Feedback(arguments, stream_); });

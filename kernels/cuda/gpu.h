@@ -21,7 +21,8 @@ class Gpu : public Device {
  public:
   bool has_own_memory() const override { return true; }
 
-  virtual void Compress(const CompressArguments& arguments) = 0;
+  virtual void Compress(const CompressOptions& options,
+                        absl::Span<const CompressTensor> tensors) = 0;
   virtual void Feedback(const FeedbackArguments& arguments) = 0;
   virtual void Apply(const ApplyArguments& arguments) = 0;
   virtual void ApplyDeltas(const ApplyDeltasArguments& arguments) = 0;

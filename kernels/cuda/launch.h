@@ -9,8 +9,11 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "common/base/status_macros.h"
 #include "kernels/block_site.h"
+#include "kernels/cuda/block.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/tensor_table.h"
 
 namespace distro::cuda {
 
@@ -45,6 +48,34 @@ absl::Status Launch(const char* what, void (*kernel)(Parameters...), int64_t tas
   config.stream = stream;
   cudaLaunchKernelEx(&config, kernel, arguments...);
   return StatusOfCuda(cudaGetLastError(), what);
+}
+
+// Calls launch(table) for tables of all tensors whose matrix has_blocks is true for.
+template <typename Tensor, typename Launcher>
+absl::Status LaunchTables(absl::Span<const Tensor> tensors, bool (*has_blocks)(const MatrixShape&),
+                          const Launcher& launch) {
+  TensorTable<Tensor> table;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.blocks.count == 0 || !has_blocks(tensor.matrix)) continue;
+    table.Add(tensor);
+    if (table.count < kTableTensors) continue;
+    DISTRO_RETURN_IF_ERROR(launch(table));
+    table = {};
+  }
+  return table.count == 0 ? absl::OkStatus() : launch(table);
+}
+
+// Launches a kernel's version for whole blocks and the one for edges (block.h), each if the matrix
+// may have such blocks.
+template <typename Arguments>
+absl::Status LaunchVersions(const char* what, void (*whole)(Arguments), void (*edges)(Arguments),
+                            const Arguments& arguments, Stream stream) {
+  const int64_t blocks = arguments.blocks.count;
+  if (blocks > 0 && MayHaveWholeBlocks(arguments.matrix))
+    DISTRO_RETURN_IF_ERROR(Launch(what, whole, blocks, kThreads, stream, arguments));
+  if (blocks > 0 && MayHaveEdges(arguments.matrix))
+    return Launch(what, edges, blocks, kThreads, stream, arguments);
+  return absl::OkStatus();
 }
 
 inline void CheckRange(const MatrixShape& matrix, BlockRange blocks) {

@@ -135,6 +135,7 @@ inline std::vector<ShapeCase> Shapes() {
           Vector(64),
           Vector(65),
           Vector(130),
+          Vector(4095),
           Vector(4096),
           Vector(4097),
           Vector(9000),

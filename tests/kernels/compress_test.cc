@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/cpu/reference.h"
+#include "kernels/cuda/forward_transform.h"
 #include "tests/kernels/backends.h"
 
 namespace distro {
@@ -14,12 +15,14 @@ using testing::ShapeCase;
 
 constexpr float kEps = 0x1p-24f;  // unit roundoff of f32
 
-// A coefficient is a sum over the block of basis_h * basis_w * x. Each of its two axes adds at most
-// 34 roundings (32 or fewer chained multiply-adds and two splits) and one for the rounded basis
-// entry; with |sum| <= ||x|| because the 2-D basis is orthonormal, the error is at most 2 * 35 *
-// eps * ||x||, and 2 more cover the second order. The momentum itself has three roundings, each at
-// most eps * (|beta m| + |eta g s|) <= eps * 2 * (beta||m|| + eta*s*||g||).
+// A coefficient is a sum over the block of basis_h * basis_w * x. Each of a CPU's two axes adds at
+// most 34 roundings (32 or fewer chained multiply-adds and two splits) and one for the rounded
+// basis entry; with |sum| <= ||x|| because the 2-D basis is orthonormal, the error is at most 2 *
+// 35 * eps * ||x||, and 2 more cover the second order. A GPU's two axes have fewer
+// (kernels/cuda/forward_transform.h). The momentum itself has three roundings, each at most eps *
+// (|beta m| + |eta g s|) <= eps * 2 * (beta||m|| + eta*s*||g||).
 constexpr double kTransformRoundings = 72;
+static_assert(2 * cuda::kForwardTransformRoundings <= kTransformRoundings);
 constexpr double kDenormal = 4096 * 0x1p-149;  // where products fall below the smallest float
 
 constexpr CompressOptions kOptions = {.beta = 0.999f, .eta = 0.25f, .gradient_scale = 0.5f, .k = 4};
@@ -90,6 +93,39 @@ TEST_P(CompressTest, MomentumAndAllCoefficientsAgreeWithTheReference) {
       for (int i = 0; i < 4096; ++i)
         ASSERT_NEAR(got.values[b * 4096 + i], block[i], tolerance) << b << " " << i;
     }
+  }
+}
+
+// More tensors than a GPU takes in one launch, with and without whole blocks and edges.
+TEST_P(CompressTest, TensorsOfOneCallAreAsInCallsOfTheirOwn) {
+  std::vector<ShapeCase> shapes;
+  for (int i = 0; i < 6; ++i) {
+    for (const ShapeCase& shape : testing::Shapes()) shapes.push_back(shape);
+  }
+  std::vector<std::vector<float>> gradients;
+  std::vector<Compressed> want, got;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const int64_t n = shapes[i].matrix.elements, kept = shapes[i].blocks.count * kOptions.k;
+    gradients.push_back(testing::RandomFloats(2 * i, n));
+    const std::vector<float> momentum = testing::RandomFloats(2 * i + 1, n);
+    want.push_back(RunCompress(*backend_, shapes[i], kOptions.k, gradients[i], momentum));
+    got.push_back({momentum, std::vector<uint16_t>(kept), std::vector<float>(kept)});
+  }
+  std::vector<TensorMomentum> tensors;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    tensors.push_back({.matrix = shapes[i].matrix,
+                       .blocks = shapes[i].blocks,
+                       .gradient = gradients[i],
+                       .momentum = absl::MakeSpan(got[i].momentum),
+                       .positions = absl::MakeSpan(got[i].positions),
+                       .values = absl::MakeSpan(got[i].values)});
+  }
+  backend_->Compress(kOptions, tensors);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(testing::Describe(shapes[i]));
+    EXPECT_EQ(testing::Bits(got[i].momentum), testing::Bits(want[i].momentum));
+    EXPECT_EQ(got[i].positions, want[i].positions);
+    EXPECT_EQ(testing::Bits(got[i].values), testing::Bits(want[i].values));
   }
 }
 

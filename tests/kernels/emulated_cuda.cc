@@ -43,8 +43,9 @@ class EmulatedGpu final : public EmulatedDevice {
         stream_({.multiprocessors = multiprocessors,
                  .enqueue = [this](std::function<void()> work) { Do(std::move(work)); }}) {}
 
-  void Compress(const cuda::CompressArguments& arguments) override {
-    Expect(cuda::Compress(arguments, &stream_));
+  void Compress(const CompressOptions& options,
+                absl::Span<const cuda::CompressTensor> tensors) override {
+    Expect(cuda::Compress(options, tensors, &stream_));
   }
   void Feedback(const cuda::FeedbackArguments& arguments) override {
     Expect(cuda::Feedback(arguments, &stream_));
@@ -113,6 +114,12 @@ void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions
   EmulatedStream stream = {.multiprocessors = 1, .enqueue = [](const auto& work) { work(); }};
   Expect(cuda::Launch("select", SelectKernel, 1, cuda::kThreads, &stream, coefficients, k,
                       positions, values));
+}
+
+void EmulatedForwardTransform(const float* x, float* c) {
+  float samples[kBlockSide];
+  std::copy_n(x, kBlockSide, samples);
+  cuda::ForwardTransform(samples, [c](int f, float value) { c[f] = value; });
 }
 
 }  // namespace distro::testing

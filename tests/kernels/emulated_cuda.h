@@ -27,4 +27,7 @@ void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u);
 // reference::TopK: k positions, ascending, of coefficients in natural order, and the values there.
 void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions, float* values);
 
+// c of 64 samples x: one axis of the transform of Compress.
+void EmulatedForwardTransform(const float* x, float* c);
+
 }  // namespace distro::testing

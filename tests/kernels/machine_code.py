@@ -29,12 +29,15 @@ TABLE = re.compile(r"(<!-- table: machine_code -->\n).*?(<!-- end -->)", re.S)
 
 # As the page names them, in its order.
 NAMES = {
-    "CompressKernel": "Compress",
+    "CompressKernel<1>": "Compress, whole blocks",
+    "CompressKernel<0>": "Compress, edges",
     "FeedbackKernel": "Feedback",
     "ApplyKernel": "Apply",
     "ApplyDeltasKernel": "ApplyDeltas",
-    "CompressDeltasKernel<0>": "CompressDeltas, elements",
-    "CompressDeltasKernel<1>": "CompressDeltas, frequencies",
+    "CompressDeltasKernel<0, 1>": "CompressDeltas, elements, whole blocks",
+    "CompressDeltasKernel<0, 0>": "CompressDeltas, elements, edges",
+    "CompressDeltasKernel<1, 1>": "CompressDeltas, frequencies, whole blocks",
+    "CompressDeltasKernel<1, 0>": "CompressDeltas, frequencies, edges",
     "FeedbackElementsKernel": "FeedbackDeltas, elements",
     "FeedbackFrequenciesKernel": "FeedbackDeltas, frequencies",
     "LookaheadKernel": "Lookahead",
@@ -44,7 +47,14 @@ NAMES = {
     "RowsKernel": "RowSums, rows",
 }
 # Their source has fused multiply-adds.
-FUSED = {"Compress", "Feedback", "CompressDeltas, frequencies", "FeedbackDeltas, frequencies"}
+FUSED = {
+    "Compress, whole blocks",
+    "Compress, edges",
+    "Feedback",
+    "CompressDeltas, frequencies, whole blocks",
+    "CompressDeltas, frequencies, edges",
+    "FeedbackDeltas, frequencies",
+}
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 SLACK = 1.02  # of instructions: other versions of the compiler order them differently
 # The estimate of a quotient of integers, from a reciprocal that is no denormal: no float of the source.
@@ -67,8 +77,8 @@ class Kernel:
 
 def kernel_name(symbol):
     """The page's name; a kernel without one has that of its function."""
-    function, flag = re.search(r"\d+([A-Z][A-Za-z]*Kernel)(?:ILb([01])E)?E", symbol).groups()
-    name = function if flag is None else f"{function}<{flag}>"
+    function, arguments = re.search(r"\d+([A-Z][A-Za-z]*Kernel)(?:I((?:Lb[01]E)+))?E", symbol).groups()
+    name = f"{function}<{', '.join(re.findall('[01]', arguments))}>" if arguments else function
     return NAMES.get(name, name)
 
 

@@ -6,7 +6,7 @@ import machine_code
 
 HEADER = "Fatbin elf code:\n================\narch = sm_90\ncode version = [1,8]\n"
 APPLY = "_ZN6distro4cuda59_GLOBAL__N__0123abcd_8_apply_cu_89abcdef_123411ApplyKernelENS0_14ApplyArgumentsE"
-ELEMENTS = "_ZN6distro4cuda40_GLOBAL__N__0_18_deltas_cu_020CompressDeltasKernelILb0EEEvNS0_23CompressDeltasArgumentsE"
+ELEMENTS = "_ZN6distro4cuda40_GLOBAL__N__0_18_deltas_cu_020CompressDeltasKernelILb0ELb1EEEvNS0_23CompressDeltasArgumentsE"
 
 
 def kernels(*instructions, symbol=APPLY, local=0):
@@ -28,7 +28,7 @@ class MachineCodeTest(unittest.TestCase):
         self.assertEqual(key, ("sm_90", "Apply"))
         self.assertEqual((kernel.registers, kernel.shared, kernel.local), (40, 512, 0))
         self.assertEqual((kernel.instructions, kernel.code), (4, 80))
-        self.assertEqual(list(kernels(*PLAIN, symbol=ELEMENTS)), [("sm_90", "CompressDeltas, elements")])
+        self.assertEqual(list(kernels(*PLAIN, symbol=ELEMENTS)), [("sm_90", "CompressDeltas, elements, whole blocks")])
 
     def test_plain_code_has_no_fault(self):
         self.assertEqual(list(machine_code.faults(kernels(*PLAIN))), [])

@@ -30,17 +30,33 @@ class WaitingBackend {
     return waiting;
   }
 
+  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) {
+    std::vector<Copied> copies(4 * tensors.size());
+    std::vector<TensorMomentum> on_device(tensors.begin(), tensors.end());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      on_device[i].gradient = copies[4 * i].In(this, tensors[i].gradient);
+      on_device[i].momentum = copies[4 * i + 1].In(this, tensors[i].momentum);
+      on_device[i].positions = copies[4 * i + 2].In(this, tensors[i].positions);
+      on_device[i].values = copies[4 * i + 3].In(this, tensors[i].values);
+    }
+    backend_->Compress(options, on_device);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      Out<float>(on_device[i].momentum, tensors[i].momentum);
+      Out<uint16_t>(on_device[i].positions, tensors[i].positions);
+      Out<float>(on_device[i].values, tensors[i].values);
+    }
+    Finish();
+  }
   void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
                 absl::Span<const float> gradient, absl::Span<float> momentum,
                 absl::Span<uint16_t> positions, absl::Span<float> values) {
-    const auto m = arrays_[1].In(this, momentum);
-    const auto p = arrays_[2].In(this, positions);
-    const auto v = arrays_[3].In(this, values);
-    backend_->Compress(matrix, blocks, options, arrays_[0].In(this, gradient), m, p, v);
-    Out<float>(m, momentum);
-    Out<uint16_t>(p, positions);
-    Out<float>(v, values);
-    Finish();
+    const TensorMomentum tensor = {.matrix = matrix,
+                                   .blocks = blocks,
+                                   .gradient = gradient,
+                                   .momentum = momentum,
+                                   .positions = positions,
+                                   .values = values};
+    Compress(options, {tensor});
   }
 
   void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,

@@ -88,13 +88,18 @@ class SignMomentum final : public UpdateRule {
                         const RunSpans& /*copy*/) override {
     const CompressOptions options = OptionsOf(step, norm_);
     DISTRO_RETURN_IF_ERROR(ResizePending(options.k));
+    std::vector<TensorMomentum> tensors;
     for (size_t i = 0; i < shard_.runs.size(); ++i) {
       const MatrixShape& matrix = shard_.runs[i].matrix;
       const int64_t blocks = matrix.Blocks();
-      shard_.backend->Compress(matrix, {.first = 0, .count = blocks}, options, gradient_[i],
-                               momentum()[i], Entries(positions_, first_pending_[i], blocks, kept_),
-                               Entries(values_, first_pending_[i], blocks, kept_));
+      tensors.push_back({.matrix = matrix,
+                         .blocks = {.first = 0, .count = blocks},
+                         .gradient = gradient_[i],
+                         .momentum = momentum()[i],
+                         .positions = Entries(positions_, first_pending_[i], blocks, kept_),
+                         .values = Entries(values_, first_pending_[i], blocks, kept_)});
     }
+    shard_.backend->Compress(options, tensors);
     positions_.CopyOut();
     values_.CopyOut();
     return shard_.device->Finish();

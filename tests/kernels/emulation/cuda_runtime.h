@@ -16,6 +16,7 @@
 #define __CUDA_ARCH__ 800
 #define __device__
 #define __global__
+#define __grid_constant__
 #define __host__
 #define __launch_bounds__(...)
 #define __shared__ DISTRO_SHARED_MEMORY
