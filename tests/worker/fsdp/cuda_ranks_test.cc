@@ -9,6 +9,7 @@
 #include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/cuda_device.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/fsdp/nccl_library.h"
 #include "worker/plan/memory_plan.h"
 #include "worker/torch/cuda_torch.h"
 
@@ -91,17 +92,18 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   }
 }
 
-std::vector<int> AllGpus() {
-  std::vector<int> devices;
-  for (int device = 0; device < VisibleGpus(); ++device) devices.push_back(device);
-  return devices;
-}
-
 at::Device DeviceOf(int rank) { return {at::kCUDA, static_cast<c10::DeviceIndex>(rank)}; }
+
+// On all GPUs.
+Communicators MakeCommunicators(const NcclOptions& options) {
+  std::vector<at::Device> devices;
+  for (int device = 0; device < VisibleGpus(); ++device) devices.push_back(DeviceOf(device));
+  return MakeNcclCommunicators(NcclLibrary(), devices, options).value();
+}
 
 TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
   NEEDS_GPUS(1);
-  Communicators communicators = MakeNcclCommunicators(AllGpus(), {}).value();
+  Communicators communicators = MakeCommunicators({});
   const int ranks = VisibleGpus();
   const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
     const absl::Status ready = UseGpu(rank);
@@ -143,8 +145,7 @@ TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
 // from it, and copies from memory that is not pinned: calls that may wait for what peers enqueued.
 TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
   NEEDS_GPUS(2);
-  Communicators communicators =
-      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(30)}).value();
+  Communicators communicators = MakeCommunicators({.watchdog = absl::Seconds(30)});
   const int ranks = VisibleGpus();
   const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
     const absl::Status ready = UseGpu(rank);
@@ -171,7 +172,7 @@ TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
 TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
   NEEDS_GPUS(2);
   for (int victim = 0; victim < VisibleGpus(); ++victim) {
-    Communicators communicators = MakeNcclCommunicators(AllGpus(), {}).value();
+    Communicators communicators = MakeCommunicators({});
     const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
       const absl::Status ready = UseGpu(rank);
       if (!ready.ok()) return ready;
@@ -190,8 +191,7 @@ TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
 // One rank never comes; the others give up on their own.
 TEST(NcclCommunicatorTest, TheWatchdogEndsAnOperationThatARankDoesNotComeTo) {
   NEEDS_GPUS(2);
-  Communicators communicators =
-      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(2)}).value();
+  Communicators communicators = MakeCommunicators({.watchdog = absl::Seconds(2)});
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
     const absl::Status ready = UseGpu(rank);
     if (!ready.ok() || rank == 0) return ready;
