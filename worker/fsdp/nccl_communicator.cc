@@ -218,20 +218,19 @@ class NcclCommunicator final : public Communicator {
     for (;;) {
       const absl::StatusOr<bool> done = IsDone(*under_way.done, under_way.call.Describe());
       if (!done.ok()) return Failed(done.status());
-      if (*done) return WaitOnStream(under_way);
-      DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.call));
+      if (*done || !group_->Ended(under_way.call).ok()) return WaitOnStream(under_way);
       absl::SleepFor(kWaitInterval);
     }
   }
 
-  // What the caller's stream of this rank's device is given next comes after the operation.
+  // What the caller's stream of this rank's device is given next comes after the operation; also
+  // after one that was aborted, whose memory the caller frees.
   absl::Status WaitOnStream(const UnderWay& under_way) {
-    DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.call));
     const absl::Status status = CatchTorch(under_way.call.Describe(), [&] {
       under_way.done->block(guard_.getStream(device_));
       return absl::OkStatus();
     });
-    return status.ok() ? status : Failed(status);
+    return status.ok() ? group_->Ended(under_way.call) : Failed(status);
   }
 
   absl::Status Failed(const absl::Status& why) {

@@ -90,8 +90,7 @@ absl::Status NcclGroup::Call(int rank, const RankCall& call,
 absl::Status NcclGroup::Enqueue(Handle& handle, const RankCall& call,
                                 absl::FunctionRef<NcclResult(NcclComm&)> body) {
   absl::MutexLock lock(&handle.mu);
-  if (handle.comm == nullptr)
-    return absl::AbortedError(absl::StrCat(call.Describe(), ": the group ended"));
+  if (handle.comm == nullptr) return Ended(call);  // since the meeting
   NcclResult result = nccl_->GroupStart();
   if (result == NcclResult::kSuccess) result = body(*handle.comm);
   const NcclResult ended = nccl_->GroupEnd();
@@ -129,6 +128,7 @@ void NcclGroup::WatchLoop() {
       if (!stop_) stopped_.WaitWithTimeout(&mu_, options_.poll_interval);
       if (stop_) return;
     }
+    meeting_.CheckWatchdog();
     CheckHandles();
     CheckUnderWay();
   }
