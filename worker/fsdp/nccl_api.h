@@ -30,6 +30,9 @@ class NcclComm {
   // The sum, at the root.
   virtual NcclResult Reduce(const void* from, void* to, int64_t count, at::ScalarType type,
                             int root, const c10::Stream& stream) = 0;
+  // Of count x ranks elements, to each rank its count.
+  virtual NcclResult ReduceScatter(const void* from, void* to, int64_t count, at::ScalarType type,
+                                   const c10::Stream& stream) = 0;
   virtual NcclResult Send(const void* from, int64_t count, at::ScalarType type, int to,
                           const c10::Stream& stream) = 0;
   virtual NcclResult Recv(void* to, int64_t count, at::ScalarType type, int from,

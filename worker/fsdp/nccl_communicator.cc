@@ -26,6 +26,14 @@ absl::Status CheckTravels(const absl::Status& arguments, at::ScalarType type) {
       absl::StrCat("tensors of ", c10::toString(type), "; f32 and bf16 travel between GPUs"));
 }
 
+// Whether every rank has the same number of elements, and some.
+bool AreEqual(absl::Span<const int64_t> cuts) {
+  for (size_t rank = 1; rank + 1 < cuts.size(); ++rank) {
+    if (cuts[rank + 1] - cuts[rank] != cuts[1]) return false;
+  }
+  return cuts[1] > 0;
+}
+
 // The first error of several calls.
 void Merge(NcclResult* all, NcclResult one) {
   if (*all == NcclResult::kSuccess || *all == NcclResult::kInProgress) *all = one;
@@ -146,9 +154,13 @@ class NcclCommunicator final : public Communicator {
     return Failed(status);
   }
 
-  // Ranges may be uneven: a broadcast of each, in one group.
+  // NCCL gathers equal ranges itself. Of others there is a broadcast each, in one group
+  // (docs/decisions/0029).
   NcclResult GatherRanges(absl::Span<const int64_t> cuts, const at::Tensor& shard,
                           const at::Tensor& whole, NcclComm& comm) {
+    if (AreEqual(cuts)) {
+      return comm.AllGather(At(shard, 0), At(whole, 0), cuts[1], whole.scalar_type(), stream_);
+    }
     NcclResult result = NcclResult::kSuccess;
     for (int root = 0; root < ranks(); ++root) {
       const int64_t count = cuts[root + 1] - cuts[root];
@@ -180,29 +192,46 @@ class NcclCommunicator final : public Communicator {
                       at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) {
     const at::NoGradGuard no_grad;
     const c10::StreamGuard on_stream(stream_);
-    int64_t longest = 0;
-    for (int rank = 0; rank < ranks(); ++rank) {
-      longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
-    }
     const auto options = at::TensorOptions(part_type).device(device_);
-    const at::Tensor nothing = part.defined() ? at::Tensor() : at::zeros({longest}, options);
+    const at::Tensor nothing =
+        part.defined() ? at::Tensor() : at::zeros({ZerosNeeded(cuts)}, options);
     const bool direct = accumulation == Accumulation::kStore && part_type == at::kFloat;
     const at::Tensor reduced = direct ? sum : at::empty({sum.numel()}, options);
     DISTRO_RETURN_IF_ERROR(group_->Call(rank_, call, [&](NcclComm& comm) {
-      NcclResult result = NcclResult::kSuccess;
-      for (int root = 0; root < ranks(); ++root) {
-        const int64_t count = cuts[root + 1] - cuts[root];
-        if (count == 0) continue;
-        const char* const from = part.defined() ? At(part, cuts[root]) : At(nothing, 0);
-        Merge(&result, comm.Reduce(from, root == rank_ ? At(reduced, 0) : nullptr, count, part_type,
-                                   root, stream_));
-      }
-      return result;
+      return ReduceRanges(cuts, part, nothing, reduced, comm);
     }));
     if (direct || sum.numel() == 0) return absl::OkStatus();
     at::Tensor target = sum.variable_data();
     accumulation == Accumulation::kStore ? target.copy_(reduced) : target.add_(reduced);
     return absl::OkStatus();
+  }
+
+  // As GatherRanges. `nothing`: zeros for a rank without a part.
+  NcclResult ReduceRanges(absl::Span<const int64_t> cuts, const at::Tensor& part,
+                          const at::Tensor& nothing, const at::Tensor& reduced, NcclComm& comm) {
+    const at::ScalarType type = reduced.scalar_type();
+    if (AreEqual(cuts)) {
+      return comm.ReduceScatter(At(part.defined() ? part : nothing, 0), At(reduced, 0), cuts[1],
+                                type, stream_);
+    }
+    NcclResult result = NcclResult::kSuccess;
+    for (int root = 0; root < ranks(); ++root) {
+      const int64_t count = cuts[root + 1] - cuts[root];
+      if (count == 0) continue;
+      const char* const from = part.defined() ? At(part, cuts[root]) : At(nothing, 0);
+      Merge(&result, comm.Reduce(from, root == rank_ ? At(reduced, 0) : nullptr, count, type, root,
+                                 stream_));
+    }
+    return result;
+  }
+
+  // All of the flat for one call, or the longest range for a call each.
+  int64_t ZerosNeeded(absl::Span<const int64_t> cuts) const {
+    if (AreEqual(cuts)) return cuts.back();
+    int64_t longest = 0;
+    for (int rank = 0; rank < ranks(); ++rank)
+      longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
+    return longest;
   }
 
   // An event with the time, after what this communicator's stream has.

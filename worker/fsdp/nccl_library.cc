@@ -38,6 +38,11 @@ class Comm final : public NcclComm {
     return Of(ncclReduce(from, to, static_cast<size_t>(count), Of(type), ncclSum, root, comm_,
                          Of(stream)));
   }
+  NcclResult ReduceScatter(const void* from, void* to, int64_t count, at::ScalarType type,
+                           const c10::Stream& stream) override {
+    return Of(ncclReduceScatter(from, to, static_cast<size_t>(count), Of(type), ncclSum, comm_,
+                                Of(stream)));
+  }
   NcclResult Send(const void* from, int64_t count, at::ScalarType type, int to,
                   const c10::Stream& stream) override {
     return Of(ncclSend(from, static_cast<size_t>(count), Of(type), to, comm_, Of(stream)));

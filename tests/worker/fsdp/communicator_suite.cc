@@ -8,7 +8,6 @@ namespace distro::worker::testing {
 namespace {
 
 using ::testing::Each;
-using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
 // On the host, when the device is done with them.
@@ -22,6 +21,12 @@ std::vector<float> Numbers(int64_t begin, int64_t end, float plus = 0) {
   for (int64_t number = begin; number < end; ++number)
     numbers.push_back(static_cast<float>(number) + plus);
   return numbers;
+}
+
+std::vector<int64_t> EqualCuts(int ranks) {
+  std::vector<int64_t> cuts;
+  for (int rank = 0; rank <= ranks; ++rank) cuts.push_back(5 * rank);
+  return cuts;
 }
 
 }  // namespace
@@ -74,10 +79,10 @@ TEST_P(CommunicatorTest, AllGatherTakesAShardThatLiesAtItsPlace) {
 }
 
 TEST_P(CommunicatorTest, AllGatherTakesRangesThatAreEqualOrEmpty) {
-  for (const bool equal : {true, false}) {
+  std::vector<int64_t> only_the_first(ranks() + 1, 5);
+  only_the_first[0] = 0;
+  for (const auto& cuts : {EqualCuts(ranks()), only_the_first}) {
     Run([&](int rank, Communicator& communicator) {
-      std::vector<int64_t> cuts = {0};
-      for (int r = 0; r < ranks(); ++r) cuts.push_back(cuts.back() + (equal || r == 0 ? 5 : 0));
       const at::Tensor shard = Range(rank, cuts[rank], cuts[rank + 1]);
       const at::Tensor whole = Filled(rank, cuts.back(), 0);
       const absl::Status status =
@@ -144,18 +149,19 @@ TEST_P(CommunicatorTest, ReduceScatterWorksInPlace) {
 }
 
 TEST_P(CommunicatorTest, ReduceScatterTakesRanksWithoutAPart) {
-  for (const Accumulation accumulation : {Accumulation::kStore, Accumulation::kAdd}) {
-    Run([&](int rank, Communicator& communicator) {
-      const std::vector<int64_t> cuts = Cuts(ranks());
-      const at::Tensor part = rank == 0 ? Range(rank, 0, cuts.back()) : at::Tensor();
-      const at::Tensor sum = Filled(rank, rank + 1, 5);
-      const absl::Status status =
-          Finish(communicator,
-                 communicator.StartReduceScatter("g", cuts, part, at::kFloat, accumulation, sum));
-      EXPECT_EQ(Values(sum),
-                Numbers(cuts[rank], cuts[rank + 1], accumulation == Accumulation::kAdd ? 5 : 0));
-      return status;
-    });
+  for (const auto& cuts : {Cuts(ranks()), EqualCuts(ranks())}) {
+    for (const Accumulation accumulation : {Accumulation::kStore, Accumulation::kAdd}) {
+      const float before = accumulation == Accumulation::kAdd ? 5 : 0;
+      Run([&](int rank, Communicator& communicator) {
+        const at::Tensor part = rank == 0 ? Range(rank, 0, cuts.back()) : at::Tensor();
+        const at::Tensor sum = Filled(rank, cuts[rank + 1] - cuts[rank], 5);
+        const absl::Status status =
+            Finish(communicator,
+                   communicator.StartReduceScatter("g", cuts, part, at::kFloat, accumulation, sum));
+        EXPECT_EQ(Values(sum), Numbers(cuts[rank], cuts[rank + 1], before));
+        return status;
+      });
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fsdp/collectives.h"
+#include "tests/worker/fsdp/communicator_suite.h"
 #include "tests/worker/fsdp/node.h"
 #include "tests/worker/fsdp/ranks.h"
 #include "tests/worker/model/tiny_model.h"
@@ -19,6 +20,7 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 using ::distro::worker::testing::Communicators;
+using ::distro::worker::testing::CommunicatorTest;
 using ::distro::worker::testing::Cuts;
 using ::distro::worker::testing::Finish;
 using ::distro::worker::testing::Node;
@@ -94,52 +96,28 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
 
 at::Device DeviceOf(int rank) { return {at::kCUDA, static_cast<c10::DeviceIndex>(rank)}; }
 
-// On all GPUs.
-Communicators MakeCommunicators(const NcclOptions& options) {
+Communicators MakeCommunicators(const NcclOptions& options, int ranks = VisibleGpus()) {
   std::vector<at::Device> devices;
-  for (int device = 0; device < VisibleGpus(); ++device) devices.push_back(DeviceOf(device));
+  for (int rank = 0; rank < ranks; ++rank) devices.push_back(DeviceOf(rank));
   return MakeNcclCommunicators(NcclLibrary(), devices, options).value();
 }
 
-TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
-  NEEDS_GPUS(1);
-  Communicators communicators = MakeCommunicators({});
-  const int ranks = VisibleGpus();
-  const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
-    const absl::Status ready = UseGpu(rank);
-    if (!ready.ok()) return ready;
-    const std::vector<int64_t> cuts = Cuts(ranks);
-    const auto options = at::TensorOptions(at::kFloat).device(DeviceOf(rank));
-    const at::Tensor all = at::arange(cuts.back(), options);
-    const at::Tensor whole = at::zeros({cuts.back()}, options);
-    const at::Tensor shard = at::arange(cuts[rank], cuts[rank + 1], options);
-    absl::Status status =
-        Finish(communicator, communicator.StartAllGather("a", cuts, shard, whole));
-    if (!status.ok()) return status;
-    EXPECT_TRUE(whole.equal(all));
-    for (const Accumulation accumulation : {Accumulation::kStore, Accumulation::kAdd}) {
-      const at::Tensor sum = at::zeros({rank + 1}, options).fill_(1);
-      const at::Tensor part = rank == 0 ? all : at::Tensor();
-      status = Finish(communicator, communicator.StartReduceScatter("g", cuts, part, at::kFloat,
-                                                                    accumulation, sum));
-      if (!status.ok()) return status;
-      EXPECT_TRUE(sum.equal(shard.add(accumulation == Accumulation::kAdd ? 1 : 0)));
-    }
-    // Rank s sends d + 1 times s to rank d.
-    std::vector<int64_t> counts;
-    std::vector<float> expected;
-    for (int i = 0; i < ranks * ranks; ++i) counts.push_back(i % ranks + 1);
-    for (int i = 0; i < ranks * (rank + 1); ++i)
-      expected.push_back(static_cast<float>(i / (rank + 1)));
-    const at::Tensor send = at::full({cuts.back()}, rank, options);
-    const at::Tensor receive = at::zeros({static_cast<int64_t>(expected.size())}, options);
-    status = Finish(communicator, communicator.StartAllToAll("m", counts, send, receive));
-    if (!status.ok()) return status;
-    EXPECT_TRUE(receive.cpu().equal(at::tensor(expected, at::kFloat)));
-    return communicator.Barrier("end");
-  };
-  EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
+// None without a GPU.
+std::vector<testing::RanksOfAKind> GpuRanks() {
+  std::vector<testing::RanksOfAKind> kinds;
+  for (int ranks = 1; ranks <= VisibleGpus(); ++ranks) {
+    testing::RanksOfAKind kind;
+    kind.name = "Gpus";
+    kind.ranks = ranks;
+    kind.make = [](int number, uint64_t) { return MakeCommunicators({}, number); };
+    kind.device = DeviceOf;
+    kinds.push_back(kind);
+  }
+  return kinds;
 }
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CommunicatorTest);
+INSTANTIATE_TEST_SUITE_P(OfThisMachine, CommunicatorTest, ::testing::ValuesIn(GpuRanks()),
+                         CommunicatorTest::NameOf);
 
 // While operations are under way, each rank in its turn returns memory to the driver, takes some
 // from it, and copies from memory that is not pinned: calls that may wait for what peers enqueued.

@@ -48,16 +48,27 @@ void Spread(const Signature& call, const AllBuffers& all) {
     std::memmove(buffers.to, all.at(call.root).from, call.bytes());
 }
 
-at::Tensor Flat(const void* memory, const Signature& call) {
-  return at::from_blob(const_cast<void*>(memory), {call.count}, at::TensorOptions(call.type));
+at::Tensor SumOf(const AllBuffers& all, int64_t elements, at::ScalarType type) {
+  const at::NoGradGuard no_grad;
+  at::Tensor sum = at::zeros({elements}, at::TensorOptions(type));
+  for (auto part = all.rbegin(); part != all.rend(); ++part) {
+    void* const from = const_cast<void*>(part->second.from);
+    sum.add_(at::from_blob(from, {elements}, at::TensorOptions(type)));
+  }
+  return sum;
 }
 
 void Sum(const Signature& call, const AllBuffers& all) {
-  const at::NoGradGuard no_grad;
-  at::Tensor sum = at::zeros({call.count}, at::TensorOptions(call.type));
-  for (auto part = all.rbegin(); part != all.rend(); ++part)
-    sum.add_(Flat(part->second.from, call));
-  std::memcpy(all.at(call.root).to, sum.data_ptr(), call.bytes());
+  std::memcpy(all.at(call.root).to, SumOf(all, call.count, call.type).data_ptr(), call.bytes());
+}
+
+void SumAndScatter(const Signature& call, const AllBuffers& all) {
+  const at::Tensor sum = SumOf(all, call.count * static_cast<int64_t>(all.size()), call.type);
+  const char* next = static_cast<const char*>(sum.data_ptr());
+  for (const auto& [rank, buffers] : all) {
+    std::memcpy(buffers.to, next, call.bytes());
+    next += call.bytes();
+  }
 }
 
 enum Role { kSender, kReceiver };  // of a message
@@ -157,6 +168,12 @@ class Comm final : public NcclComm {
     const Signature call{"reduce", count, type, root};
     return Add(call, {clique_->OfAll(rank_, call, Sum), rank_, {from, to}}, call.bytes(),
                root == rank_ ? call.bytes() : 0, stream);
+  }
+  NcclResult ReduceScatter(const void* from, void* to, int64_t count, at::ScalarType type,
+                           const c10::Stream& stream) override {
+    const Signature call{"reduce-scatter", count, type};
+    return Add(call, {clique_->OfAll(rank_, call, SumAndScatter), rank_, {from, to}},
+               call.bytes() * static_cast<size_t>(clique_->ranks()), call.bytes(), stream);
   }
   NcclResult Send(const void* from, int64_t count, at::ScalarType type, int to,
                   const c10::Stream& stream) override {
