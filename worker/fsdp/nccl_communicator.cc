@@ -20,20 +20,23 @@ char* At(const at::Tensor& tensor, int64_t element) {
          element * static_cast<int64_t>(tensor.element_size());
 }
 
-// Requires a type that CheckTravels has passed.
-ncclDataType_t TypeOf(at::ScalarType type) {
-  return type == at::kBFloat16 ? ncclBfloat16 : ncclFloat32;
-}
-
 absl::Status CheckTravels(const absl::Status& arguments, at::ScalarType type) {
   if (!arguments.ok() || type == at::kFloat || type == at::kBFloat16) return arguments;
   return absl::InvalidArgumentError(
       absl::StrCat("tensors of ", c10::toString(type), "; f32 and bf16 travel between GPUs"));
 }
 
+// Whether every rank has the same number of elements, and some.
+bool AreEqual(absl::Span<const int64_t> cuts) {
+  for (size_t rank = 1; rank + 1 < cuts.size(); ++rank) {
+    if (cuts[rank + 1] - cuts[rank] != cuts[1]) return false;
+  }
+  return cuts[1] > 0;
+}
+
 // The first error of several calls.
-void Merge(ncclResult_t* all, ncclResult_t one) {
-  if (*all == ncclSuccess || *all == ncclInProgress) *all = one;
+void Merge(NcclResult* all, NcclResult one) {
+  if (*all == NcclResult::kSuccess || *all == NcclResult::kInProgress) *all = one;
 }
 
 class NcclCommunicator final : public Communicator {
@@ -41,8 +44,9 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(int rank, std::shared_ptr<NcclGroup> group)
       : rank_(rank),
         group_(std::move(group)),
-        device_(at::kCUDA, static_cast<c10::DeviceIndex>(group_->device(rank))),
-        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device_.index())) {}
+        device_(group_->device(rank)),
+        guard_(device_.type()),
+        stream_(guard_.getStreamFromGlobalPool(device_, /*isHighPriority=*/true)) {}
 
   ~NcclCommunicator() override { group_->End(rank_, absl::CancelledError("it left the group")); }
 
@@ -57,7 +61,7 @@ class NcclCommunicator final : public Communicator {
         CheckTravels(CheckAllGather(rank_, ranks(), cuts, shard, whole), whole.scalar_type()),
         [&](const RankCall& call) {
           return group_->Call(
-              rank_, call, [&](ncclComm_t comm) { return GatherRanges(cuts, shard, whole, comm); });
+              rank_, call, [&](NcclComm& comm) { return GatherRanges(cuts, shard, whole, comm); });
         });
   }
 
@@ -80,7 +84,7 @@ class NcclCommunicator final : public Communicator {
         CollectiveOp::kAllToAll, CallOf("all-to-all", what, counts),
         CheckTravels(CheckAllToAll(rank_, ranks(), counts, send, receive), send.scalar_type()),
         [&](const RankCall& call) {
-          return group_->Call(rank_, call, [&](ncclComm_t comm) {
+          return group_->Call(rank_, call, [&](NcclComm& comm) {
             return ExchangeParts(counts, send, receive, comm);
           });
         });
@@ -98,9 +102,9 @@ class NcclCommunicator final : public Communicator {
       DISTRO_ASSIGN_OR_RETURN(const Transfer transfer,
                               Start(CollectiveOp::kBarrier, CallOf("barrier", what, {}),
                                     absl::OkStatus(), [&](const RankCall& call) {
-                                      return group_->Call(rank_, call, [&](ncclComm_t comm) {
-                                        return ncclAllGather(At(bytes, rank_), bytes.data_ptr(), 1,
-                                                             ncclUint8, comm, stream_);
+                                      return group_->Call(rank_, call, [&](NcclComm& comm) {
+                                        return comm.AllGather(At(bytes, rank_), bytes.data_ptr(), 1,
+                                                              at::kByte, stream_);
                                       });
                                     }));
       return WaitOnHost(transfer);
@@ -116,7 +120,7 @@ class NcclCommunicator final : public Communicator {
  private:
   struct UnderWay {
     RankCall call;
-    std::shared_ptr<CudaEvent> done;
+    std::shared_ptr<c10::Event> done;
   };
   using Enqueue = absl::FunctionRef<absl::Status(const RankCall& call)>;
 
@@ -127,14 +131,6 @@ class NcclCommunicator final : public Communicator {
             .cuts = std::vector<int64_t>(cuts.begin(), cuts.end())};
   }
 
-  absl::Status CudaStatus(const RankCall& call, cudaError_t error) {
-    if (error == cudaSuccess) return absl::OkStatus();
-    const absl::Status status =
-        absl::UnavailableError(absl::StrCat(call.Describe(), ": ", cudaGetErrorString(error)));
-    group_->End(rank_, status);
-    return status;
-  }
-
   // Enqueues on this communicator's stream, after the work already on the caller's stream.
   absl::StatusOr<Transfer> Start(CollectiveOp op, const RankCall& call,
                                  const absl::Status& arguments, Enqueue enqueue) {
@@ -142,54 +138,52 @@ class NcclCommunicator final : public Communicator {
     Transfer transfer;
     if (status.ok()) {
       status = CatchTorch(call.Describe(), [&]() -> absl::Status {
-        const c10::cuda::CUDAGuard guard(device_);
-        const CudaEvent before;
-        DISTRO_RETURN_IF_ERROR(CudaStatus(
-            call, cudaEventRecord(before.get(), c10::cuda::getCurrentCUDAStream(device_.index()))));
-        DISTRO_RETURN_IF_ERROR(CudaStatus(call, cudaStreamWaitEvent(stream_, before.get())));
-        const auto begin = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
-        DISTRO_RETURN_IF_ERROR(CudaStatus(call, cudaEventRecord(begin->get(), stream_)));
+        const c10::DeviceGuard guard(device_);
+        c10::Event before(device_.type());
+        before.record(guard_.getStream(device_));
+        before.block(stream_);
+        const auto begin = RecordTime();
         DISTRO_RETURN_IF_ERROR(enqueue(call));
-        auto done = std::make_shared<CudaEvent>(CudaEvent::Timing::kYes);
-        DISTRO_RETURN_IF_ERROR(CudaStatus(call, cudaEventRecord(done->get(), stream_)));
+        auto done = RecordTime();
         group_->Watch(rank_, op, call, begin, done);
         transfer = transfers_.Add({.call = call, .done = std::move(done)});
         return absl::OkStatus();
       });
     }
     if (status.ok()) return transfer;
-    group_->End(rank_, status);
-    return status;
+    return Failed(status);
   }
 
-  // Ranges may be uneven: a broadcast of each, in one group.
-  ncclResult_t GatherRanges(absl::Span<const int64_t> cuts, const at::Tensor& shard,
-                            const at::Tensor& whole, ncclComm_t comm) {
-    ncclResult_t result = ncclSuccess;
+  // NCCL gathers equal ranges itself. Of others there is a broadcast each, in one group
+  // (docs/decisions/0029).
+  NcclResult GatherRanges(absl::Span<const int64_t> cuts, const at::Tensor& shard,
+                          const at::Tensor& whole, NcclComm& comm) {
+    if (AreEqual(cuts)) {
+      return comm.AllGather(At(shard, 0), At(whole, 0), cuts[1], whole.scalar_type(), stream_);
+    }
+    NcclResult result = NcclResult::kSuccess;
     for (int root = 0; root < ranks(); ++root) {
       const int64_t count = cuts[root + 1] - cuts[root];
       if (count == 0) continue;
       char* const place = At(whole, cuts[root]);
-      Merge(&result,
-            ncclBroadcast(root == rank_ ? At(shard, 0) : place, place, static_cast<size_t>(count),
-                          TypeOf(whole.scalar_type()), root, comm, stream_));
+      Merge(&result, comm.Broadcast(root == rank_ ? At(shard, 0) : place, place, count,
+                                    whole.scalar_type(), root, stream_));
     }
     return result;
   }
 
-  ncclResult_t ExchangeParts(absl::Span<const int64_t> counts, const at::Tensor& send,
-                             const at::Tensor& receive, ncclComm_t comm) {
+  NcclResult ExchangeParts(absl::Span<const int64_t> counts, const at::Tensor& send,
+                           const at::Tensor& receive, NcclComm& comm) {
     const std::vector<int64_t> to = SendCuts(rank_, ranks(), counts);
     const std::vector<int64_t> from = ReceiveCuts(rank_, ranks(), counts);
-    const ncclDataType_t type = TypeOf(send.scalar_type());
-    ncclResult_t result = ncclSuccess;
+    const at::ScalarType type = send.scalar_type();
+    NcclResult result = NcclResult::kSuccess;
     for (int other = 0; other < ranks(); ++other) {
-      const auto sent = static_cast<size_t>(to[other + 1] - to[other]);
-      const auto received = static_cast<size_t>(from[other + 1] - from[other]);
-      if (sent > 0) Merge(&result, ncclSend(At(send, to[other]), sent, type, other, comm, stream_));
-      if (received > 0) {
-        Merge(&result, ncclRecv(At(receive, from[other]), received, type, other, comm, stream_));
-      }
+      const int64_t sent = to[other + 1] - to[other];
+      const int64_t received = from[other + 1] - from[other];
+      if (sent > 0) Merge(&result, comm.Send(At(send, to[other]), sent, type, other, stream_));
+      if (received > 0)
+        Merge(&result, comm.Recv(At(receive, from[other]), received, type, other, stream_));
     }
     return result;
   }
@@ -197,26 +191,14 @@ class NcclCommunicator final : public Communicator {
   absl::Status Reduce(const RankCall& call, absl::Span<const int64_t> cuts, const at::Tensor& part,
                       at::ScalarType part_type, Accumulation accumulation, const at::Tensor& sum) {
     const at::NoGradGuard no_grad;
-    const c10::cuda::CUDAStreamGuard on_stream(stream_);
-    int64_t longest = 0;
-    for (int rank = 0; rank < ranks(); ++rank) {
-      longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
-    }
+    const c10::StreamGuard on_stream(stream_);
     const auto options = at::TensorOptions(part_type).device(device_);
-    const at::Tensor nothing = part.defined() ? at::Tensor() : at::zeros({longest}, options);
+    const at::Tensor nothing =
+        part.defined() ? at::Tensor() : at::zeros({ZerosNeeded(cuts)}, options);
     const bool direct = accumulation == Accumulation::kStore && part_type == at::kFloat;
     const at::Tensor reduced = direct ? sum : at::empty({sum.numel()}, options);
-    DISTRO_RETURN_IF_ERROR(group_->Call(rank_, call, [&](ncclComm_t comm) {
-      ncclResult_t result = ncclSuccess;
-      for (int root = 0; root < ranks(); ++root) {
-        const int64_t count = cuts[root + 1] - cuts[root];
-        if (count == 0) continue;
-        const char* const from = part.defined() ? At(part, cuts[root]) : At(nothing, 0);
-        Merge(&result,
-              ncclReduce(from, root == rank_ ? At(reduced, 0) : nullptr, static_cast<size_t>(count),
-                         TypeOf(part_type), ncclSum, root, comm, stream_));
-      }
-      return result;
+    DISTRO_RETURN_IF_ERROR(group_->Call(rank_, call, [&](NcclComm& comm) {
+      return ReduceRanges(cuts, part, nothing, reduced, comm);
     }));
     if (direct || sum.numel() == 0) return absl::OkStatus();
     at::Tensor target = sum.variable_data();
@@ -224,39 +206,83 @@ class NcclCommunicator final : public Communicator {
     return absl::OkStatus();
   }
 
-  // Polls instead of waiting inside CUDA, where the thread could not be woken.
-  absl::Status WaitOnHost(Transfer transfer) {
-    DISTRO_ASSIGN_OR_RETURN(const UnderWay under_way, transfers_.Take(transfer));
-    while (!under_way.done->done()) {
-      DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.call));
-      absl::SleepFor(kWaitInterval);
+  // As GatherRanges. `nothing`: zeros for a rank without a part.
+  NcclResult ReduceRanges(absl::Span<const int64_t> cuts, const at::Tensor& part,
+                          const at::Tensor& nothing, const at::Tensor& reduced, NcclComm& comm) {
+    const at::ScalarType type = reduced.scalar_type();
+    if (AreEqual(cuts)) {
+      return comm.ReduceScatter(At(part.defined() ? part : nothing, 0), At(reduced, 0), cuts[1],
+                                type, stream_);
     }
-    return WaitOnStream(under_way);
+    NcclResult result = NcclResult::kSuccess;
+    for (int root = 0; root < ranks(); ++root) {
+      const int64_t count = cuts[root + 1] - cuts[root];
+      if (count == 0) continue;
+      const char* const from = part.defined() ? At(part, cuts[root]) : At(nothing, 0);
+      Merge(&result, comm.Reduce(from, root == rank_ ? At(reduced, 0) : nullptr, count, type, root,
+                                 stream_));
+    }
+    return result;
   }
 
-  // What the caller's stream of this rank's device is given next comes after the operation.
+  // All of the flat for one call, or the longest range for a call each.
+  int64_t ZerosNeeded(absl::Span<const int64_t> cuts) const {
+    if (AreEqual(cuts)) return cuts.back();
+    int64_t longest = 0;
+    for (int rank = 0; rank < ranks(); ++rank)
+      longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
+    return longest;
+  }
+
+  // An event with the time, after what this communicator's stream has.
+  std::shared_ptr<c10::Event> RecordTime() const {
+    auto event = std::make_shared<c10::Event>(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+    event->record(stream_);
+    return event;
+  }
+
+  // Polls instead of waiting on the device, where the thread could not be woken.
+  absl::Status WaitOnHost(Transfer transfer) {
+    DISTRO_ASSIGN_OR_RETURN(const UnderWay under_way, transfers_.Take(transfer));
+    for (;;) {
+      const absl::StatusOr<bool> done = IsDone(*under_way.done, under_way.call.Describe());
+      if (!done.ok()) return Failed(done.status());
+      if (*done || !group_->Ended(under_way.call).ok()) return WaitOnStream(under_way);
+      absl::SleepFor(kWaitInterval);
+    }
+  }
+
+  // What the caller's stream of this rank's device is given next comes after the operation; also
+  // after one that was aborted, whose memory the caller frees.
   absl::Status WaitOnStream(const UnderWay& under_way) {
-    const c10::cuda::CUDAGuard guard(device_);
-    DISTRO_RETURN_IF_ERROR(group_->Ended(under_way.call));
-    return CudaStatus(under_way.call,
-                      cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_.index()),
-                                          under_way.done->get()));
+    const absl::Status status = CatchTorch(under_way.call.Describe(), [&] {
+      under_way.done->block(guard_.getStream(device_));
+      return absl::OkStatus();
+    });
+    return status.ok() ? group_->Ended(under_way.call) : Failed(status);
+  }
+
+  absl::Status Failed(const absl::Status& why) {
+    group_->End(rank_, why);
+    return why;
   }
 
   const int rank_;
   const std::shared_ptr<NcclGroup> group_;
   const at::Device device_;
-  const c10::cuda::CUDAStream stream_;
+  const c10::impl::VirtualGuardImpl guard_;
+  const c10::Stream stream_;
   Transfers<UnderWay> transfers_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> MakeNcclCommunicators(
-    const std::vector<int>& devices, const NcclOptions& options) {
+    std::shared_ptr<Nccl> nccl, const std::vector<at::Device>& devices,
+    const NcclOptions& options) {
   using Communicators = std::vector<std::unique_ptr<Communicator>>;
   return CatchTorch("NCCL", [&]() -> absl::StatusOr<Communicators> {
-    const auto group = std::make_shared<NcclGroup>(devices, options);
+    const auto group = std::make_shared<NcclGroup>(std::move(nccl), devices, options);
     DISTRO_RETURN_IF_ERROR(group->Connect());
     Communicators communicators;
     for (int rank = 0; rank < group->ranks(); ++rank) {

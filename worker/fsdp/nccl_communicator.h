@@ -1,7 +1,7 @@
-// A communicator over NCCL for ranks with one GPU each (docs/fsdp.md, "Communicators"). Only in
-// builds with DISTRO_CUDA. Every rank has a communicator and a stream for it; operations run in
-// parallel to the caller's current stream and are ordered with it by events. NCCL computes the sums
-// of ReduceScatter: their order, and so their last bits, are unspecified.
+// A communicator over NCCL for ranks with one GPU each (docs/fsdp.md, "Communicators"). Every rank
+// has a communicator and a stream for it; operations run in parallel to the caller's current stream
+// and are ordered with it by events. NCCL computes the sums of ReduceScatter: their order, and so
+// their last bits, are unspecified.
 //
 // The ranks' threads wait for each other when they start an operation, and enqueue it together
 // (docs/decisions/0027).
@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/communicator.h"
+#include "worker/fsdp/nccl_api.h"
 
 namespace distro::worker {
 
@@ -32,8 +33,9 @@ struct NcclOptions {
   std::shared_ptr<CollectiveTime> time = nullptr;
 };
 
-// One a rank; rank r uses GPU devices[r], all of them different. Unavailable: NCCL's error.
+// One a rank; rank r uses devices[r], all of them different and of the type that `nccl` is for.
+// Unavailable: NCCL's error.
 absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> MakeNcclCommunicators(
-    const std::vector<int>& devices, const NcclOptions& options);
+    std::shared_ptr<Nccl> nccl, const std::vector<at::Device>& devices, const NcclOptions& options);
 
 }  // namespace distro::worker

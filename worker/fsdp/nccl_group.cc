@@ -12,22 +12,16 @@ namespace {
 // Polling interval for a call that NCCL has not accepted yet.
 constexpr absl::Duration kSettleInterval = absl::Microseconds(50);
 
-absl::Status NcclStatus(ncclResult_t result, const std::string& what) {
-  if (result == ncclSuccess) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(what, ": NCCL: ", ncclGetErrorString(result)));
-}
-
 }  // namespace
 
-CudaEvent::CudaEvent(Timing timing) {
-  const unsigned flags = timing == Timing::kYes ? cudaEventDefault : cudaEventDisableTiming;
-  TORCH_CHECK(cudaEventCreateWithFlags(&event_, flags) == cudaSuccess, "no CUDA event");
+absl::StatusOr<bool> IsDone(const c10::Event& event, absl::string_view what) {
+  return CatchTorch(what, [&]() -> absl::StatusOr<bool> { return event.query(); });
 }
 
-CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
-
-NcclGroup::NcclGroup(const std::vector<int>& devices, const NcclOptions& options)
-    : devices_(devices),
+NcclGroup::NcclGroup(std::shared_ptr<Nccl> nccl, const std::vector<at::Device>& devices,
+                     const NcclOptions& options)
+    : nccl_(std::move(nccl)),
+      devices_(devices),
       options_(options),
       meeting_(static_cast<int>(devices.size()),
                {.watchdog = options.watchdog, .clock = options.clock}) {
@@ -47,37 +41,34 @@ NcclGroup::~NcclGroup() {
   AbortHandles();
 }
 
+absl::Status NcclGroup::StatusOf(NcclResult result, absl::string_view what) const {
+  if (result == NcclResult::kSuccess) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(what, ": NCCL: ", nccl_->ErrorString(result)));
+}
+
 absl::Status NcclGroup::Connect() {
-  ncclUniqueId id;
-  DISTRO_RETURN_IF_ERROR(NcclStatus(ncclGetUniqueId(&id), "unique id"));
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;  // so that Abort finds no thread inside NCCL
-  ncclResult_t result = ncclGroupStart();
-  for (int rank = 0; rank < ranks() && result == ncclSuccess; ++rank) {
-    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(devices_[rank]));
+  std::vector<std::unique_ptr<NcclComm>> comms;
+  const NcclResult result = nccl_->Connect(devices_, &comms);
+  if (result != NcclResult::kInProgress) DISTRO_RETURN_IF_ERROR(StatusOf(result, "connect"));
+  for (int rank = 0; rank < ranks(); ++rank) {
     absl::MutexLock lock(&handles_[rank]->mu);
-    result = ncclCommInitRankConfig(&handles_[rank]->comm, ranks(), id, rank, &config);
-    if (result == ncclInProgress) result = ncclSuccess;
+    handles_[rank]->comm = std::move(comms[rank]);
   }
-  const ncclResult_t ended = ncclGroupEnd();
-  if (result == ncclSuccess && ended != ncclInProgress) result = ended;
-  DISTRO_RETURN_IF_ERROR(NcclStatus(result, "connect"));
   for (const auto& handle : handles_) {
     absl::MutexLock lock(&handle->mu);
     DISTRO_RETURN_IF_ERROR(
-        Settle(*handle, ncclInProgress, {.operation = "connect", .what = "ranks"}));
+        Settle(*handle, NcclResult::kInProgress, {.operation = "connect", .what = "ranks"}));
   }
   return absl::OkStatus();
 }
 
 // Waits until NCCL has accepted the call, or the group has ended.
-absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const RankCall& call) {
+absl::Status NcclGroup::Settle(Handle& handle, NcclResult result, const RankCall& call) {
   const absl::Duration start = options_.clock->MonotonicNow();
-  while (result == ncclInProgress) {
+  while (result == NcclResult::kInProgress) {
     if (handle.comm == nullptr) return Ended(call);
-    const ncclResult_t asked = ncclCommGetAsyncError(handle.comm, &result);
-    if (asked != ncclSuccess) result = asked;
-    if (result != ncclInProgress) break;
+    result = handle.comm->AsyncError();
+    if (result != NcclResult::kInProgress) break;
     DISTRO_RETURN_IF_ERROR(Ended(call));
     if (options_.clock->MonotonicNow() - start > options_.watchdog) {
       return absl::DeadlineExceededError(absl::StrCat(call.Describe(), ": not taken within ",
@@ -85,11 +76,11 @@ absl::Status NcclGroup::Settle(Handle& handle, ncclResult_t result, const RankCa
     }
     absl::SleepFor(kSettleInterval);
   }
-  return NcclStatus(result, call.Describe());
+  return StatusOf(result, call.Describe());
 }
 
 absl::Status NcclGroup::Call(int rank, const RankCall& call,
-                             absl::FunctionRef<ncclResult_t(ncclComm_t)> body) {
+                             absl::FunctionRef<NcclResult(NcclComm&)> body) {
   const absl::Status status =
       meeting_.Together(rank, call, [&] { return Enqueue(*handles_[rank], call, body); });
   if (!status.ok()) End(rank, status);
@@ -97,19 +88,18 @@ absl::Status NcclGroup::Call(int rank, const RankCall& call,
 }
 
 absl::Status NcclGroup::Enqueue(Handle& handle, const RankCall& call,
-                                absl::FunctionRef<ncclResult_t(ncclComm_t)> body) {
+                                absl::FunctionRef<NcclResult(NcclComm&)> body) {
   absl::MutexLock lock(&handle.mu);
-  if (handle.comm == nullptr)
-    return absl::AbortedError(absl::StrCat(call.Describe(), ": the group ended"));
-  ncclResult_t result = ncclGroupStart();
-  if (result == ncclSuccess) result = body(handle.comm);
-  const ncclResult_t ended = ncclGroupEnd();
-  if (result == ncclSuccess || result == ncclInProgress) result = ended;
+  if (handle.comm == nullptr) return Ended(call);  // since the meeting
+  NcclResult result = nccl_->GroupStart();
+  if (result == NcclResult::kSuccess) result = body(*handle.comm);
+  const NcclResult ended = nccl_->GroupEnd();
+  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) result = ended;
   return Settle(handle, result, call);
 }
 
 void NcclGroup::Watch(int rank, CollectiveOp op, const RankCall& call,
-                      std::shared_ptr<CudaEvent> begin, std::shared_ptr<CudaEvent> done) {
+                      std::shared_ptr<c10::Event> begin, std::shared_ptr<c10::Event> done) {
   absl::MutexLock lock(&mu_);
   under_way_.push_back({.rank = rank,
                         .op = op,
@@ -127,7 +117,7 @@ void NcclGroup::End(int rank, const absl::Status& why) {
 void NcclGroup::AbortHandles() {
   for (const auto& handle : handles_) {
     absl::MutexLock lock(&handle->mu);
-    if (handle->comm != nullptr) ncclCommAbort(std::exchange(handle->comm, nullptr));
+    handle->comm.reset();
   }
 }
 
@@ -138,6 +128,7 @@ void NcclGroup::WatchLoop() {
       if (!stop_) stopped_.WaitWithTimeout(&mu_, options_.poll_interval);
       if (stop_) return;
     }
+    meeting_.CheckWatchdog();
     CheckHandles();
     CheckUnderWay();
   }
@@ -145,45 +136,55 @@ void NcclGroup::WatchLoop() {
 
 void NcclGroup::CheckHandles() {
   for (int rank = 0; rank < ranks(); ++rank) {
-    ncclResult_t result = ncclSuccess;
+    NcclResult result = NcclResult::kSuccess;
     {
       absl::MutexLock lock(&handles_[rank]->mu);
-      if (handles_[rank]->comm == nullptr) continue;
-      const ncclResult_t asked = ncclCommGetAsyncError(handles_[rank]->comm, &result);
-      if (asked != ncclSuccess) result = asked;
+      if (handles_[rank]->comm != nullptr) result = handles_[rank]->comm->AsyncError();
     }
-    if (result != ncclInProgress && result != ncclSuccess) {
-      End(rank, NcclStatus(result, "operations under way"));
+    if (result != NcclResult::kInProgress && result != NcclResult::kSuccess) {
+      End(rank, StatusOf(result, "operations under way"));
     }
   }
 }
 
 void NcclGroup::CountTime(const UnderWay& operation) const {
-  float milliseconds = 0;
-  if (options_.time == nullptr || cudaEventElapsedTime(&milliseconds, operation.begin->get(),
-                                                       operation.done->get()) != cudaSuccess) {
-    return;
-  }
-  options_.time->Add(operation.op, absl::Milliseconds(double{milliseconds}));
+  if (options_.time == nullptr) return;
+  CatchTorch("time", [&] {
+    options_.time->Add(operation.op,
+                       absl::Milliseconds(operation.begin->elapsedTime(*operation.done)));
+    return absl::OkStatus();
+  }).IgnoreError();  // a time is missing; that is all
 }
 
 void NcclGroup::CheckUnderWay() {
-  absl::Status late;
+  absl::Status failed;
+  int rank = -1;
   {
     absl::MutexLock lock(&mu_);
-    for (; !under_way_.empty() && under_way_.front().done->done(); under_way_.pop_front())
-      CountTime(under_way_.front());
     const absl::Duration now = options_.clock->MonotonicNow();
-    for (const UnderWay& operation : under_way_) {
-      if (now - operation.start > options_.watchdog && !operation.done->done()) {
-        late = absl::DeadlineExceededError(absl::StrCat(operation.operation, ": rank ",
-                                                        operation.rank, " did not finish within ",
-                                                        absl::FormatDuration(options_.watchdog)));
-        break;
+    for (auto operation = under_way_.begin(); operation != under_way_.end() && failed.ok();) {
+      const absl::StatusOr<bool> done = IsDone(*operation->done, operation->operation);
+      if (done.ok() && !*done) {
+        if (now - operation->start > options_.watchdog) failed = Late(*operation);
+        ++operation;
+        continue;
       }
+      if (done.ok()) {
+        CountTime(*operation);
+      } else {
+        failed = done.status();
+        rank = operation->rank;
+      }
+      operation = under_way_.erase(operation);
     }
   }
-  if (!late.ok()) End(/*rank=*/-1, late);
+  if (!failed.ok()) End(rank, failed);
+}
+
+absl::Status NcclGroup::Late(const UnderWay& operation) const {
+  return absl::DeadlineExceededError(absl::StrCat(operation.operation, ": rank ", operation.rank,
+                                                  " did not finish within ",
+                                                  absl::FormatDuration(options_.watchdog)));
 }
 
 }  // namespace distro::worker

@@ -2,9 +2,7 @@
 // the final status. Implementation detail of nccl_communicator.h. Thread-safe.
 #pragma once
 
-#include <nccl.h>
-
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,46 +13,34 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "worker/fsdp/nccl_api.h"
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/fsdp/thread_group.h"
-#include "worker/torch/cuda_torch.h"
 
 namespace distro::worker {
 
-// A CUDA event, of the device that is current when it is made.
-class CudaEvent {
- public:
-  enum class Timing { kNo, kYes };
-  explicit CudaEvent(Timing timing = Timing::kNo);
-  ~CudaEvent();
-  CudaEvent(const CudaEvent&) = delete;
-  CudaEvent& operator=(const CudaEvent&) = delete;
-  cudaEvent_t get() const { return event_; }
-  bool done() const { return cudaEventQuery(event_) != cudaErrorNotReady; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
+// Whether the work before the event is done. An error: the device reports one.
+absl::StatusOr<bool> IsDone(const c10::Event& event, absl::string_view what);
 
 class NcclGroup {
  public:
-  // Throws Torch's exceptions. Call Connect next.
-  NcclGroup(const std::vector<int>& devices, const NcclOptions& options);
+  // Call Connect next.
+  NcclGroup(std::shared_ptr<Nccl> nccl, const std::vector<at::Device>& devices,
+            const NcclOptions& options);
   ~NcclGroup();
 
   absl::Status Connect();
 
   int ranks() const { return static_cast<int>(devices_.size()); }
-  int device(int rank) const { return devices_[rank]; }
+  at::Device device(int rank) const { return devices_[rank]; }
 
   // Calls NCCL with the rank's handle, inside one ncclGroup, when all ranks have come to the
   // operation; returns when NCCL has accepted the work of all (RankMeeting::Together). An error
   // ends the group. Called once per operation.
-  absl::Status Call(int rank, const RankCall& call,
-                    absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
+  absl::Status Call(int rank, const RankCall& call, absl::FunctionRef<NcclResult(NcclComm&)> body);
   // Lets the watchdog watch the rank's last Call until `done`. Both events have timing.
-  void Watch(int rank, CollectiveOp op, const RankCall& call, std::shared_ptr<CudaEvent> begin,
-             std::shared_ptr<CudaEvent> done);
+  void Watch(int rank, CollectiveOp op, const RankCall& call, std::shared_ptr<c10::Event> begin,
+             std::shared_ptr<c10::Event> done);
 
   // Ends the group because `rank` failed with `why`; -1: no single rank. Only the first call
   // counts.
@@ -65,14 +51,14 @@ class NcclGroup {
  private:
   struct Handle {
     absl::Mutex mu;
-    ncclComm_t comm ABSL_GUARDED_BY(mu) = nullptr;
+    std::unique_ptr<NcclComm> comm ABSL_GUARDED_BY(mu);
   };
   struct UnderWay {
     int rank = 0;
     CollectiveOp op = {};
     std::string operation;
-    std::shared_ptr<CudaEvent> begin;
-    std::shared_ptr<CudaEvent> done;
+    std::shared_ptr<c10::Event> begin;
+    std::shared_ptr<c10::Event> done;
     absl::Duration start;
   };
 
@@ -80,19 +66,22 @@ class NcclGroup {
   void CheckHandles();
   void CheckUnderWay();
   void CountTime(const UnderWay& operation) const;
+  absl::Status Late(const UnderWay& operation) const;
+  absl::Status StatusOf(NcclResult result, absl::string_view what) const;
   void AbortHandles();
   absl::Status Enqueue(Handle& handle, const RankCall& call,
-                       absl::FunctionRef<ncclResult_t(ncclComm_t)> body);
-  absl::Status Settle(Handle& handle, ncclResult_t result, const RankCall& call)
+                       absl::FunctionRef<NcclResult(NcclComm&)> body);
+  absl::Status Settle(Handle& handle, NcclResult result, const RankCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle.mu);
 
-  const std::vector<int> devices_;
+  const std::shared_ptr<Nccl> nccl_;
+  const std::vector<at::Device> devices_;
   const NcclOptions options_;
   std::vector<std::unique_ptr<Handle>> handles_;
   RankMeeting meeting_;  // has the group's end
 
   absl::Mutex mu_;
-  std::deque<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
+  std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::CondVar stopped_;
   std::thread watch_;

@@ -1,6 +1,5 @@
 // Linked with DISTRO_CUDA: one rank per GPU, over NCCL.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "kernels/cuda/gpu_delta_backend.h"
 #include "worker/fsdp/cuda_device.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/fsdp/nccl_library.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"
 #include "worker/node/torch_inner_backend.h"
@@ -56,9 +56,10 @@ class CudaDevices final : public NodeDevices {
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, absl::Duration timeout, std::shared_ptr<CollectiveTime> time) const override {
     if (ranks == 1) return MakeThreadGroup(1, {.watchdog = timeout})->TakeCommunicators();
-    std::vector<int> devices(ranks);
-    std::iota(devices.begin(), devices.end(), 0);
-    return MakeNcclCommunicators(devices, {.watchdog = timeout, .time = std::move(time)});
+    std::vector<at::Device> devices;
+    for (int rank = 0; rank < ranks; ++rank) devices.push_back(DeviceOf(rank));
+    return MakeNcclCommunicators(NcclLibrary(), devices,
+                                 {.watchdog = timeout, .time = std::move(time)});
   }
 
   absl::Status Use(int rank) const override { return UseGpu(rank); }
@@ -66,7 +67,7 @@ class CudaDevices final : public NodeDevices {
   absl::StatusOr<RankDevice> Open(int rank) const override {
     DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Gpu> gpu,
                             cuda::MakeGpu(CurrentStream(rank), TorchAllocator()));
-    const at::Device torch(at::kCUDA, static_cast<c10::DeviceIndex>(rank));
+    const at::Device torch = DeviceOf(rank);
     RankDevice device{.torch = torch,
                       .memory = nullptr,
                       .backend = cuda::MakeGpuBackend(gpu.get()),
@@ -78,6 +79,8 @@ class CudaDevices final : public NodeDevices {
   }
 
  private:
+  static at::Device DeviceOf(int rank) { return {at::kCUDA, static_cast<c10::DeviceIndex>(rank)}; }
+
   // Allocates from Torch, so that one allocator manages all memory.
   static cuda::GpuAllocator TorchAllocator() {
     return {.allocate = AllocateOnGpu, .free = FreeOnGpu};

@@ -26,10 +26,12 @@ inline absl::Status Finish(Communicator& communicator, const absl::StatusOr<Tran
   return started.ok() ? communicator.Wait(*started) : started.status();
 }
 
-inline absl::Status Collective(const std::string& name, Communicator& communicator) {
+inline absl::Status Collective(const std::string& name, Communicator& communicator,
+                               at::Device device = at::kCPU) {
   const std::vector<int64_t> cuts = Cuts(communicator.ranks());
-  const at::Tensor own = at::zeros({communicator.rank() + 1}, at::kFloat);
-  const at::Tensor whole = at::zeros({cuts.back()}, at::kFloat);
+  const auto options = at::TensorOptions(at::kFloat).device(device);
+  const at::Tensor own = at::zeros({communicator.rank() + 1}, options);
+  const at::Tensor whole = at::zeros({cuts.back()}, options);
   if (name == "all-gather") {
     return Finish(communicator, communicator.StartAllGather("thing", cuts, own, whole));
   }
@@ -39,7 +41,7 @@ inline absl::Status Collective(const std::string& name, Communicator& communicat
   }
   if (name == "all-to-all") {
     const std::vector<int64_t> ones(communicator.ranks() * communicator.ranks(), 1);
-    const at::Tensor send = at::zeros({communicator.ranks()}, at::kFloat);
+    const at::Tensor send = at::zeros({communicator.ranks()}, options);
     return Finish(communicator,
                   communicator.StartAllToAll("thing", ones, send, at::empty_like(send)));
   }

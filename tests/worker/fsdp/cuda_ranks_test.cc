@@ -4,11 +4,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fsdp/collectives.h"
+#include "tests/worker/fsdp/communicator_suite.h"
 #include "tests/worker/fsdp/node.h"
 #include "tests/worker/fsdp/ranks.h"
 #include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/cuda_device.h"
 #include "worker/fsdp/nccl_communicator.h"
+#include "worker/fsdp/nccl_library.h"
 #include "worker/plan/memory_plan.h"
 #include "worker/torch/cuda_torch.h"
 
@@ -18,6 +20,7 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 using ::distro::worker::testing::Communicators;
+using ::distro::worker::testing::CommunicatorTest;
 using ::distro::worker::testing::Cuts;
 using ::distro::worker::testing::Finish;
 using ::distro::worker::testing::Node;
@@ -91,60 +94,36 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   }
 }
 
-std::vector<int> AllGpus() {
-  std::vector<int> devices;
-  for (int device = 0; device < VisibleGpus(); ++device) devices.push_back(device);
-  return devices;
-}
-
 at::Device DeviceOf(int rank) { return {at::kCUDA, static_cast<c10::DeviceIndex>(rank)}; }
 
-TEST(NcclCommunicatorTest, CollectivesGiveTheRightValues) {
-  NEEDS_GPUS(1);
-  Communicators communicators = MakeNcclCommunicators(AllGpus(), {}).value();
-  const int ranks = VisibleGpus();
-  const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
-    const absl::Status ready = UseGpu(rank);
-    if (!ready.ok()) return ready;
-    const std::vector<int64_t> cuts = Cuts(ranks);
-    const auto options = at::TensorOptions(at::kFloat).device(DeviceOf(rank));
-    const at::Tensor all = at::arange(cuts.back(), options);
-    const at::Tensor whole = at::zeros({cuts.back()}, options);
-    const at::Tensor shard = at::arange(cuts[rank], cuts[rank + 1], options);
-    absl::Status status =
-        Finish(communicator, communicator.StartAllGather("a", cuts, shard, whole));
-    if (!status.ok()) return status;
-    EXPECT_TRUE(whole.equal(all));
-    for (const Accumulation accumulation : {Accumulation::kStore, Accumulation::kAdd}) {
-      const at::Tensor sum = at::zeros({rank + 1}, options).fill_(1);
-      const at::Tensor part = rank == 0 ? all : at::Tensor();
-      status = Finish(communicator, communicator.StartReduceScatter("g", cuts, part, at::kFloat,
-                                                                    accumulation, sum));
-      if (!status.ok()) return status;
-      EXPECT_TRUE(sum.equal(shard.add(accumulation == Accumulation::kAdd ? 1 : 0)));
-    }
-    // Rank s sends d + 1 times s to rank d.
-    std::vector<int64_t> counts;
-    std::vector<float> expected;
-    for (int i = 0; i < ranks * ranks; ++i) counts.push_back(i % ranks + 1);
-    for (int i = 0; i < ranks * (rank + 1); ++i)
-      expected.push_back(static_cast<float>(i / (rank + 1)));
-    const at::Tensor send = at::full({cuts.back()}, rank, options);
-    const at::Tensor receive = at::zeros({static_cast<int64_t>(expected.size())}, options);
-    status = Finish(communicator, communicator.StartAllToAll("m", counts, send, receive));
-    if (!status.ok()) return status;
-    EXPECT_TRUE(receive.cpu().equal(at::tensor(expected, at::kFloat)));
-    return communicator.Barrier("end");
-  };
-  EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
+Communicators MakeCommunicators(const NcclOptions& options, int ranks = VisibleGpus()) {
+  std::vector<at::Device> devices;
+  for (int rank = 0; rank < ranks; ++rank) devices.push_back(DeviceOf(rank));
+  return MakeNcclCommunicators(NcclLibrary(), devices, options).value();
 }
+
+// None without a GPU.
+std::vector<testing::RanksOfAKind> GpuRanks() {
+  std::vector<testing::RanksOfAKind> kinds;
+  for (int ranks = 1; ranks <= VisibleGpus(); ++ranks) {
+    testing::RanksOfAKind kind;
+    kind.name = "Gpus";
+    kind.ranks = ranks;
+    kind.make = [](int number, uint64_t) { return MakeCommunicators({}, number); };
+    kind.device = DeviceOf;
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CommunicatorTest);
+INSTANTIATE_TEST_SUITE_P(OfThisMachine, CommunicatorTest, ::testing::ValuesIn(GpuRanks()),
+                         CommunicatorTest::NameOf);
 
 // While operations are under way, each rank in its turn returns memory to the driver, takes some
 // from it, and copies from memory that is not pinned: calls that may wait for what peers enqueued.
 TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
   NEEDS_GPUS(2);
-  Communicators communicators =
-      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(30)}).value();
+  Communicators communicators = MakeCommunicators({.watchdog = absl::Seconds(30)});
   const int ranks = VisibleGpus();
   const auto body = [&](int rank, Communicator& communicator) -> absl::Status {
     const absl::Status ready = UseGpu(rank);
@@ -171,7 +150,7 @@ TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
 TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
   NEEDS_GPUS(2);
   for (int victim = 0; victim < VisibleGpus(); ++victim) {
-    Communicators communicators = MakeNcclCommunicators(AllGpus(), {}).value();
+    Communicators communicators = MakeCommunicators({});
     const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
       const absl::Status ready = UseGpu(rank);
       if (!ready.ok()) return ready;
@@ -190,8 +169,7 @@ TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
 // One rank never comes; the others give up on their own.
 TEST(NcclCommunicatorTest, TheWatchdogEndsAnOperationThatARankDoesNotComeTo) {
   NEEDS_GPUS(2);
-  Communicators communicators =
-      MakeNcclCommunicators(AllGpus(), {.watchdog = absl::Seconds(2)}).value();
+  Communicators communicators = MakeCommunicators({.watchdog = absl::Seconds(2)});
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
     const absl::Status ready = UseGpu(rank);
     if (!ready.ok() || rank == 0) return ready;
