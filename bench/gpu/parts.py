@@ -30,6 +30,7 @@ class Context:
     """What steps are made from."""
     program: object  # the path of a program, by its name
     text: object     # makes a text to learn from, and returns its path
+    package: object  # the folder with distro_train, the Python package; None without one
     part: object     # the stored document of a part, by its name; None where there is none
     seconds: float   # left for the part
 
@@ -40,6 +41,9 @@ class Part:
     what: str
     minutes: float   # that it usually takes
     steps: object    # Context -> list of Step
+
+
+PYTHON_TEST = "PythonRunsTest.test_on_a_gpu_beside_a_worker_in_cpp"
 
 
 def python(name, *arguments):
@@ -100,9 +104,16 @@ def training_steps(context):
 
 
 def replica_steps(context):
+    """Workers in C++ of both methods; with the package two Python programs on the GPU beside a worker in C++ on the CPU."""
     programs = context.program("distro-worker").parent
-    return [Step(method, python("replicas.py", "--bin", programs, "--method", method, "--devices", "cuda,cpu"), 150)
-            for method in ("deltas", "signs")]
+    steps = [Step(method, python("replicas.py", "--bin", programs, "--method", method, "--devices", "cuda,cpu"), 150)
+             for method in ("deltas", "signs")]
+    if context.package:
+        environment = (f"DISTRO_TORCH_PYTHON={sys.executable}", f"DISTRO_PYTHON_PACKAGE={context.package}", "DISTRO_TEST_METHOD=deltas")
+        binaries = [word for name in ("aggregator", "worker") for word in (f"--{name}", context.program(f"distro-{name}"))]
+        steps.append(Step("Python programs", ("env", *environment, sys.executable, "-B", ROOT / "tests/python/python_runs_test.py", *binaries,
+                                              "--distroctl", context.program("distroctl"), PYTHON_TEST), 150))
+    return steps
 
 
 LEARNING_METHODS = ("deltas", "signs")

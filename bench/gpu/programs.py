@@ -2,6 +2,7 @@
 import importlib.util
 import pathlib
 import subprocess
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TEXT_BYTES = 64 << 20
@@ -13,6 +14,13 @@ def of_archive(archive, folder):
     subprocess.run(["tar", "-C", folder, "-xzf", archive], check=True)
     (folder / "distro/torch").symlink_to(torch_folder())
     return lambda name: folder / "distro/bin" / name
+
+
+def package_of(wheel, folder):
+    """The folder with the package of a wheel, unpacked there; it needs no installation."""
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(folder)
+    return folder
 
 
 def of_build(build):

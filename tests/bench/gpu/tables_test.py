@@ -26,7 +26,7 @@ class PartsTest(unittest.TestCase):
         def program(name):
             cls.programs.add(name)
             return pathlib.Path("/nowhere/bin") / name
-        context = parts.Context(program, lambda: "/nowhere/text", lambda part: None, runner.PART_SECONDS)
+        context = parts.Context(program, lambda: "/nowhere/text", "/nowhere/package", lambda part: None, runner.PART_SECONDS)
         cls.steps = {part.name: part.steps(context) for part in parts.PARTS}
 
     def test_every_step_fits_into_a_call_of_its_own(self):
@@ -44,7 +44,7 @@ class PartsTest(unittest.TestCase):
 
     def test_our_methods_learn_for_the_same_time_in_another_call_too(self):
         done = {"deltas": outcome({"seconds": 3.0, "tokens": 10}, {"seconds": 71.3, "tokens": 20})}
-        context = parts.Context(lambda name: pathlib.Path(name), lambda: "text", lambda part: {"steps": done}, 500)
+        context = parts.Context(lambda name: pathlib.Path(name), lambda: "text", None, lambda part: {"steps": done}, 500)
         signs, adamw = parts.learning_steps(context)[1:]
         self.assertEqual(signs.command[signs.command.index("--seconds") + 1], 72)
         command = adamw.command()
@@ -58,11 +58,16 @@ class PartsTest(unittest.TestCase):
                     if str(word).startswith(str(ROOT)):
                         self.assertTrue(pathlib.Path(word).exists(), f"{part}: {step.name}: {word}")
 
+    def test_the_test_of_python_programs_is_there(self):
+        suite, test = parts.PYTHON_TEST.split(".")
+        text = (ROOT / "tests/python/python_runs_test.py").read_text()
+        self.assertIn(f"class {suite}(", text)
+        self.assertIn(f"def {test}(", text)
+
     def test_the_archive_has_the_programs(self):
         script = (ROOT / "scripts/package_programs").read_text()
         packed = re.search(r"if \[\[ \$benchmarks \]\]; then\n\s*programs\+=\((.*?)\)", script, re.S)[1].split()
-        beside = {"distro-aggregator", "distroctl"}  # for the worker, which is always packed
-        self.assertEqual(set(packed) | {"distro-worker"}, self.programs | beside)
+        self.assertEqual(set(packed) | {"distro-worker"}, self.programs)
 
     def test_the_programs_of_the_archive_are_targets(self):
         files = subprocess.run(["git", "-C", ROOT, "ls-files", "*CMakeLists.txt"], capture_output=True, text=True, check=True).stdout.split()
