@@ -2,13 +2,16 @@
 import pathlib
 import re
 import subprocess
+import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 from first_day_module import ROOT, document, load, outcome
 
 import page
 import parts
+import programs
 import results
 import runner
 import tables
@@ -66,7 +69,7 @@ class PartsTest(unittest.TestCase):
 
     def test_the_archive_has_the_programs(self):
         script = (ROOT / "scripts/package_programs").read_text()
-        packed = re.search(r"if \[\[ \$benchmarks \]\]; then\n\s*programs\+=\((.*?)\)", script, re.S)[1].split()
+        packed = re.search(r"programs\+=\((.*?)\)", script, re.S)[1].split()
         self.assertEqual(set(packed) | {"distro-worker"}, self.programs)
 
     def test_the_programs_of_the_archive_are_targets(self):
@@ -75,6 +78,34 @@ class PartsTest(unittest.TestCase):
         for program in self.programs:
             looped = program.removesuffix("_test")
             self.assertTrue(re.search(rf"NAME {program}\b", text) or re.search(rf"foreach\(name [^)]*\b{looped}\b", text), program)
+
+
+class ProgramsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_programs_of_an_archive_run_and_find_the_libraries_of_pytorch(self):
+        libraries = self.folder / "site-packages/torch"
+        libraries.mkdir(parents=True)
+        program = self.folder / "distro-worker"
+        program.write_text("#!/bin/sh\nls -d $(dirname $0)/../torch/\n")
+        program.chmod(0o755)
+        archive = self.folder / "distro-1-cuda.tar.xz"
+        with tarfile.open(archive, "w:xz") as file:
+            file.add(program, "distro/bin/distro-worker")
+        with unittest.mock.patch.object(programs, "torch_folder", lambda: libraries):
+            unpacked = programs.of_archive(archive, self.folder)("distro-worker")
+        self.assertEqual(subprocess.run([unpacked], capture_output=True).returncode, 0)
+        self.assertEqual((unpacked.parent / "../torch").resolve(), libraries)
+
+    def test_programs_of_a_build_are_found_in_its_folders(self):
+        (self.folder / "tests").mkdir()
+        (self.folder / "tests/cuda_test").write_text("")
+        find = programs.of_build(self.folder)
+        self.assertEqual(find("cuda_test"), self.folder / "tests/cuda_test")
+        self.assertFalse(find("distro-worker").exists())
 
 
 class TablesTest(unittest.TestCase):
