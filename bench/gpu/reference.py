@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The reference of run.py's table, in PyTorch on the same card: our own short version of the operations that the published
+"""The reference of first_day's tables, in PyTorch on the same card: our own short version of the operations that the published
 DeMo optimizer does, and a Llama of the same layout.
 
     reference.py operations CONFIG.json [--kept 4] [--votes 128]

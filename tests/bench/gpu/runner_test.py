@@ -1,0 +1,219 @@
+"""The runner of bench/gpu/first_day over real processes: those that hang, crash, or are killed; time, and results on disk."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from first_day_module import GPU, HARDWARE, SCRIPT, document, load, outcome
+
+import parts
+import processes
+import results
+import runner
+import steps
+
+DONE = "[ RUN      ] A.One\n[       OK ] A.One (0 ms)\n"
+
+
+def python(code, *arguments):
+    return (sys.executable, "-c", code, *map(str, arguments))
+
+
+def ended(pid):
+    """Whether a process is gone, or only waits for its parent."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def quick(name, limit=20):
+    return steps.Step(name, python("print('{\"name\": \"row\"}')"), limit)
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.store = results.Results(self.folder / "out")
+
+    def run_steps(self, *listed, seconds=500):
+        """Whether the part is complete, and the states of its steps."""
+        part = parts.Part("tests", "", 1, lambda context: list(listed))
+        complete = runner.Runner(self.store, HARDWARE, "v1", lambda left: None, seconds).run([part])
+        return complete, {name: one["state"] for name, one in self.store.load("tests")["steps"].items()}
+
+
+class StepTest(FolderTest):
+    def test_a_test_that_hangs_is_ended_and_named_and_the_rest_goes_on(self):
+        pids = self.folder / "pids"
+        code = ("import os, sys, time\n"
+                "child = os.fork()\n"  # the program itself; the first process stands for what starts it
+                "if child: os.waitpid(child, 0)\n"
+                f"print({DONE!r} + '[ RUN      ] A.Two', flush=True)\n"
+                "open(sys.argv[1], 'w').write(f'{os.getppid()} {os.getpid()}')\n"
+                "time.sleep(1000)\n")
+        hangs = steps.Step("hangs", python(code, pids), 1, tests=True)
+        self.assertEqual(self.run_steps(hangs, quick("next")), (True, {"hangs": "hung", "next": "passed"}))
+        outcome = self.store.load("tests")["steps"]["hangs"]
+        self.assertEqual(outcome["why"], "no end within 1 s, in A.Two")
+        self.assertEqual(outcome["status"], None)
+        self.assertIn("A.Two", outcome["tail"])
+        self.assertIn("Thread 1" if shutil.which("gdb") or shutil.which("cuda-gdb") else "no debugger", outcome["stack"])
+        for pid in pids.read_text().split():
+            processes.until(lambda: ended(pid), f"{pid} ends")
+
+    def test_a_crash_names_the_signal_and_the_test(self):
+        code = f"import os; print({DONE!r} + '[ RUN      ] B/Two.Crashes/cuda', flush=True); os.kill(os.getpid(), 11)"
+        self.assertEqual(self.run_steps(steps.Step("crashes", python(code), 20, tests=True))[1], {"crashes": "failed"})
+        self.assertEqual(self.store.load("tests")["steps"]["crashes"]["why"], "ended by SIGSEGV, in B/Two.Crashes/cuda")
+
+    def judged(self, out, status=0, tests=True, err=""):
+        code = "import sys; print(sys.argv[1]); print(sys.argv[2], file=sys.stderr); sys.exit(int(sys.argv[3]))"
+        return steps.run(steps.Step("step", python(code, out, err, status), 20, tests=tests))
+
+    def test_a_program_that_fails_names_its_tests_once(self):
+        failed = self.judged("[ RUN      ] A.One\n[  FAILED  ] A.One, where GetParam() = cuda (3 ms)\n[  PASSED  ] 2 tests.\n"
+                             "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.One, where GetParam() = cuda\n", 1)
+        self.assertEqual((failed["state"], failed["why"]), ("failed", "status 1: A.One"))
+
+    def test_a_program_without_a_test_that_passed_fails(self):
+        self.assertEqual(self.judged("[==========] 0 tests ran.\n[  PASSED  ] 0 tests.\n")["why"], "no test ran")
+        self.assertEqual(self.judged("x.cc:1: Skipped\nneeds a GPU\n[  SKIPPED ] A.One (0 ms)\n[  PASSED  ] 0 tests.\n")["state"], "failed")
+        several = self.judged("x.cc:1: Skipped\nneeds 2 GPU\n\n[  SKIPPED ] A.One (0 ms)\n[  PASSED  ] 0 tests.\n")
+        self.assertEqual((several["state"], several["why"]), ("skipped", "needs 2 GPU"))
+
+    def test_passed_and_skipped_tests_are_counted(self):
+        row = self.judged(DONE + "[  SKIPPED ] A.Two (0 ms)\n[  PASSED  ] 1 test.\n[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.Two\n")
+        self.assertEqual((row["state"], row["rows"]), ("passed", [{"passed": 1, "skipped": ["A.Two"]}]))
+
+    def test_other_programs_give_their_lines_of_json_and_their_last_words(self):
+        self.assertEqual(self.judged('text\n{"a": 1}\n{"b": 2', tests=False)["rows"], [{"a": 1}])
+        self.assertEqual(self.judged('{"a": 1}', 3, tests=False, err="first\nGPU: out of memory")["why"], "status 3: GPU: out of memory")
+
+    def test_a_program_that_is_not_there_fails(self):
+        self.assertEqual(steps.run(steps.Step("none", ("/nowhere/program",), 20))["state"], "failed")
+
+
+class RunnerTest(FolderTest):
+    def test_what_was_done_before_a_kill_is_not_done_again(self):
+        """The runner is killed while its second step is under way."""
+        part = ("import sys; sys.path.insert(0, {gpu!r})\nimport parts, pathlib, results, runner, steps\n"
+                "folder = pathlib.Path({folder!r})\n"
+                "note = \"import os, sys; open(sys.argv[1], 'a').write(f'{{os.getpid()}} ')\"\n"
+                "listed = [steps.Step(name, (sys.executable, '-c', note + more, folder / name), 100) for name, more in\n"
+                "          (('one', ''), ('two', '; import time; time.sleep(int({sleep})); '), ('three', ''))]\n"
+                "part = parts.Part('tests', '', 1, lambda context: listed)\n"
+                "runner.Runner(results.Results(folder / 'out'), {hardware!r}, 'v1', lambda left: None, 500).run([part])\n")
+
+        def start(sleep):
+            return subprocess.Popen(python(part.format(gpu=str(GPU), folder=str(self.folder), sleep=sleep, hardware=HARDWARE)), stdout=subprocess.DEVNULL)
+
+        def pids(name):
+            path = self.folder / name
+            return path.read_text().split() if path.exists() else []
+
+        first = start(1000)
+        processes.until(lambda: pids("two"), "the second step")
+        first.kill()
+        first.wait()
+        self.assertEqual(list(self.store.load("tests")["steps"]), ["one"])
+        processes.until(lambda: ended(pids("two")[0]), "the second step ends with the runner")
+        self.assertEqual(start(0).wait(), 0)
+        self.assertEqual([len(pids(name)) for name in ("one", "two", "three")], [1, 2, 1])
+        self.assertTrue(self.store.load("tests")["complete"])
+
+    def test_a_step_that_may_not_end_in_time_waits_for_the_next_call(self):
+        long = steps.Step("long", python("print()"), 400)
+        self.assertEqual(self.run_steps(long, quick("short"), seconds=100), (False, {"short": "passed"}))
+        self.assertEqual(self.run_steps(long, quick("short"), seconds=500), (True, {"short": "passed", "long": "passed"}))
+
+    def test_a_part_has_less_than_nine_minutes_of_a_longer_call(self):
+        self.assertEqual(self.run_steps(steps.Step("long", python("print()"), 540), seconds=3600), (False, {}))
+
+    def test_the_parts_after_one_that_is_not_complete_wait_too(self):
+        first = parts.Part("tests", "", 1, lambda context: [steps.Step("long", python(""), 900)])
+        second = parts.Part("kernels", "", 1, lambda context: [quick("next")])
+        self.assertFalse(runner.Runner(self.store, HARDWARE, "v1", lambda left: None, 500).run([first, second]))
+        self.assertIsNone(self.store.load("kernels"))
+
+    def test_a_command_may_be_made_of_what_earlier_steps_gave(self):
+        later = steps.Step("later", lambda: python(f"print('{json.dumps(results.rows(self.store.load('tests')))[1:-1]}')"), 20)
+        self.run_steps(quick("first"), later)
+        self.assertEqual(self.store.load("tests")["steps"]["later"]["rows"], [{"name": "row"}])
+
+
+class ResultsTest(FolderTest):
+    def test_every_field_is_checked(self):
+        good = document("tests", {"step": outcome({"a": 1})})
+        results.check(good, "tests")
+        bad = [{**good, "schema": 2}, {**good, "part": "kernels"}, {**good, "hardware": {"gpu": "x"}}, {**good, "complete": 1}, {**good, "more": 1},
+               {**good, "steps": {"step": outcome(state="fine")}}, {**good, "steps": {"step": {**outcome(), "rows": None}}}, []]
+        bad += [{key: value for key, value in good.items() if key != removed} for removed in good]
+        for one in bad:
+            with self.assertRaises(results.Refused, msg=str(one)):
+                results.check(one, "tests")
+
+    def test_a_file_that_was_not_finished_is_no_result_and_a_damaged_one_is_refused(self):
+        self.store.store(document("tests", {}))
+        (self.store.folder / "kernels.unfinished").write_text("{")
+        self.assertIsNone(self.store.load("kernels"))
+        (self.store.folder / "tests.json").write_text("{")
+        with self.assertRaises(results.Refused):
+            self.store.load("tests")
+
+    def test_results_of_different_gpus_are_not_mixed(self):
+        self.store.store(document("tests", {}))
+        names = ["tests", "kernels"]
+        self.assertEqual(self.store.require_one_gpu(names, HARDWARE | {"driver": "590"})["gpu"], HARDWARE["gpu"])
+        for other in ({"gpu": "NVIDIA H200"}, {"gpus": 2}, {"memory_mib": 1}):
+            with self.assertRaises(results.Refused, msg=str(other)):
+                self.store.require_one_gpu(names, HARDWARE | other)
+        self.store.store(document("kernels", {}, gpu="NVIDIA H200"))
+        with self.assertRaisesRegex(results.Refused, "H200.*kernels"):
+            self.store.require_one_gpu(names)
+
+
+class ExitStatusTest(FolderTest):
+    first_day = load()
+
+    def status(self, *arguments):
+        # Without nvidia-smi, whatever machine this is.
+        done = subprocess.run([sys.executable, "-B", SCRIPT, *map(str, arguments)], env={"PATH": "/nowhere"}, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_usage_and_a_machine_without_a_gpu(self):
+        here = ("--build", self.folder, "--out", self.folder / "out")
+        self.assertEqual(self.status("run", "nothing", *here)[0], 2)
+        self.assertEqual(self.status("run", "--archive", "/nowhere/x.tar.gz")[0], 2)
+        status, told = self.status("run", "machine", *here)
+        self.assertEqual((status, told), (3, "first_day: nvidia-smi knows no GPU\n"))
+
+    def test_a_damaged_result_is_a_usage_error(self):
+        self.store.store(document("tests", {}))
+        (self.store.folder / "tests.json").write_text("{}")
+        status, told = self.status("list", "--out", self.store.folder)
+        self.assertEqual(status, 2)
+        self.assertIn("tests: has not the keys", told)
+
+    def test_failures_and_time_that_is_over(self):
+        self.store.store(document("machine", {"a": outcome()}))
+        self.store.store(document("tests", {"b": outcome(state="hung", why="no end"), "c": outcome(state="skipped")}))
+        self.assertEqual(self.first_day.verdict(self.store, ["machine"], True), 0)
+        self.assertEqual(self.first_day.verdict(self.store, ["machine", "tests"], True), 1)
+        self.assertEqual(self.first_day.verdict(self.store, ["machine", "tests"], False), 4)
+
+    def test_the_list_shows_what_is_done(self):
+        self.store.store(document("tests", {"b": outcome(state="hung"), "c": outcome()}, complete=False))
+        status, told = self.status("list", "--out", self.store.folder)
+        self.assertEqual(status, 0)
+        self.assertRegex(told, r"tests +begun, 2 steps, 1 failed")
+        self.assertEqual(told.count("not begun"), len(parts.PARTS) - 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
