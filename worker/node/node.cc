@@ -45,6 +45,7 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Dependencies& dep
                                  .options = options.fsdp,
                                  .sequences = deps.micro_batch_samples,
                                  .positions = deps.sequence_length,
+                                 .cuda = deps.devices->kind() == DeviceKind::kCuda,
                                  .element_arrays = deps.rule->element_arrays,
                                  .block_bytes = deps.rule->PendingBytes(deps.kept_per_block),
                                  .copy = deps.copy,
