@@ -31,8 +31,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Unit>>> MakeUnits(const Architecture&
 // positions, a token outside the vocabulary; names it.
 absl::Status CheckBatch(const Architecture& model, const TokenBatch& batch, int64_t labels);
 
-// The tables of a batch for positions from 0 on, f32 [positions, ...], in host memory. A row depends
-// only on its position. Requires an architecture that has units.
+// The tables of a batch for positions from 0 on, f32 [positions, ...], in host memory. A row
+// depends only on its position. Requires an architecture that has units.
 std::vector<at::Tensor> MakeTables(const Architecture& model, int positions);
 
 }  // namespace distro::worker

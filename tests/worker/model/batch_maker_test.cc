@@ -1,7 +1,7 @@
 #include "worker/model/batch_maker.h"
 
 #include "gtest/gtest.h"
-#include "tests/worker/fsdp/observed_copies.h"
+#include "tests/worker/model/observed_copies.h"
 #include "tests/worker/model/tiny_model.h"
 #include "worker/model/units.h"
 
