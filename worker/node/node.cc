@@ -101,7 +101,9 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked,
   DISTRO_RETURN_IF_ERROR(deps.devices->CheckRanks(options.ranks));
   const std::vector<std::vector<int>> units = TensorsOfUnits(*deps.model);
   DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, CheckedPlan(options, deps, units));
-  if (deps.devices->kind() == DeviceKind::kCpu) ReserveHugePages(BytesOfAllRanks(plan));
+  // Twice the plan's: it has no gaps between tensors, nor what is not a rank's.
+  if (deps.devices->kind() == DeviceKind::kCpu)
+    ReserveHugePages(std::min(2 * BytesOfAllRanks(plan), HostMemoryBytes()));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*deps.layout, units, options.ranks));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan whole, ShardPlan::Create(*deps.layout, units, 1));
   auto node = absl::WrapUnique(new Node(options, deps, std::move(shards), std::move(whole)));
