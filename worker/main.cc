@@ -1,5 +1,6 @@
 // distro-worker: see flags.cc, or --help.
 #include "common/base/log.h"
+#include "common/process/host_memory.h"
 #include "common/process/stop_signal.h"
 #include "worker/flags.h"
 #include "worker/run_worker.h"
@@ -7,6 +8,7 @@
 int main(int argc, char** argv) {
   distro::worker::WorkerOptions options;
   const auto train = [&options]() -> absl::StatusOr<int> {
+    distro::KeepFreedMemory();
     distro::StopSignal stop;
     distro::Log log(options.log_level);
     return distro::worker::RunWorker(options, &stop, &log);

@@ -74,7 +74,8 @@ std::vector<double> Run(std::shared_ptr<const Architecture> architecture, int se
                      .shards = &plan,
                      .whole = &plan,
                      .communicator = communicators[0].get(),
-                     .memory = &memory});
+                     .memory = &memory,
+                     .pins_host_memory = true});
   const auto f32 = at::TensorOptions(at::kFloat).device(device);
   const at::Tensor parameters = at::zeros({driver.parameter_elements()}, f32).normal_(0, 0.02);
   const at::Tensor gradient = at::zeros({driver.gradient_elements()}, f32);

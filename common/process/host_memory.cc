@@ -1,8 +1,11 @@
 #include "common/process/host_memory.h"
 
+#include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <vector>
@@ -15,6 +18,7 @@ namespace distro {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
 
 int64_t LimitIn(const std::string& path) {
   std::ifstream file(path);
@@ -60,6 +64,24 @@ int64_t PeakResidentBytes() {
 void ForgetPeakResidentBytes() {
   std::ofstream forget("/proc/self/clear_refs");
   forget << "5";
+}
+
+void KeepFreedMemory() {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_MAX, 0);  // memory that is mapped is unmapped when it is freed
+  mallopt(M_TRIM_THRESHOLD, -1);
+}
+
+// The end of the heap grows by `bytes`, gets the kernel's advice, and is free again.
+void ReserveHugePages(int64_t bytes) {
+  malloc_trim(0);
+  void* const end = std::malloc(static_cast<size_t>(bytes));
+  if (end == nullptr) return;
+  const auto begin = reinterpret_cast<uintptr_t>(end);
+  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t last = (begin + static_cast<uintptr_t>(bytes)) / kHugePage * kHugePage;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  std::free(end);
 }
 
 int64_t ControlGroupMemoryLimit(const std::string& root) {

@@ -26,4 +26,13 @@ int64_t ResidentBytes();
 int64_t PeakResidentBytes();
 void ForgetPeakResidentBytes();
 
+// Training allocates the same tensors in every step. Makes the C library keep freed memory for the
+// next step, instead of returning it to the kernel, which clears every page again; and use one heap
+// for all threads. For the whole process: call it before other threads start.
+void KeepFreedMemory();
+// Returns freed memory to the kernel, and takes the next `bytes` from it in huge pages, if the
+// kernel has some: the processor then finds their addresses faster. Has an effect only after
+// KeepFreedMemory. Reserves addresses, no memory; does without if it cannot.
+void ReserveHugePages(int64_t bytes);
+
 }  // namespace distro

@@ -39,6 +39,7 @@ absl::StatusOr<std::vector<PlanMemory>> PlanMemories(const v1::RunConfig& config
       .options = {.param_dtype = type, .checkpoint_every = o.activation_checkpointing},
       .sequences = o.micro_batch,
       .positions = o.sequence_length,
+      .cuda = true,
       .element_arrays = rule.element_arrays,
       .block_bytes = rule.PendingBytes(static_cast<int>(config.kept_per_block())),
       .copy = config.overlap() == 1 || rule.takes_local_steps,

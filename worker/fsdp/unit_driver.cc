@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "worker/fsdp/gathered_units.h"
 #include "worker/fsdp/gradient_reducer.h"
+#include "worker/model/batch_maker.h"
 #include "worker/model/gradient.h"
 #include "worker/model/units.h"
 
@@ -27,8 +28,11 @@ class UnitDriver::Impl final : public UnitHooks {
  public:
   Impl(const FsdpOptions& options, at::Device device, const Dependencies& deps)
       : options_(options),
-        device_(device),
         deps_(deps),
+        batches_(&deps.model->architecture(),
+                 {.device = device,
+                  .type = options.param_dtype == FloatType::kBf16 ? at::kBFloat16 : at::kFloat,
+                  .pins_host_memory = deps.pins_host_memory}),
         units_(static_cast<int>(deps.model->units().size())),
         gathered_(options, device, *deps.model, *deps.shards, *deps.whole, deps.communicator,
                   deps.memory),
@@ -50,7 +54,7 @@ class UnitDriver::Impl final : public UnitHooks {
     reducer_.Begin(batch != nullptr, accumulation, gradient);
     double loss = 0;
     if (batch != nullptr) {
-      DISTRO_ASSIGN_OR_RETURN(loss, LossAndGradient(deps_.model->units(), MakeBatch(*batch),
+      DISTRO_ASSIGN_OR_RETURN(loss, LossAndGradient(deps_.model->units(), batches_.Labelled(*batch),
                                                     options_.checkpoint_every, *this));
     } else {
       DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/true));
@@ -74,7 +78,7 @@ class UnitDriver::Impl final : public UnitHooks {
       return 0.0;
     }
     DISTRO_ASSIGN_OR_RETURN(const at::Tensor loss,
-                            Forward(deps_.model->units(), MakeBatch(*batch), *this));
+                            Forward(deps_.model->units(), batches_.Labelled(*batch), *this));
     return loss.item<double>();
   }
 
@@ -87,7 +91,7 @@ class UnitDriver::Impl final : public UnitHooks {
       DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/false));
       return std::vector<float>();
     }
-    const Batch asked = UnlabelledBatch(deps_.model->architecture(), *batch, device_);
+    const Batch asked = batches_.Unlabelled(*batch);
     DISTRO_ASSIGN_OR_RETURN(const at::Tensor logits, Forward(deps_.model->units(), asked, *this));
     const at::Tensor last = logits.select(0, 0).select(0, -1).to(at::kCPU, at::kFloat).contiguous();
     const float* const values = last.const_data_ptr<float>();
@@ -112,10 +116,6 @@ class UnitDriver::Impl final : public UnitHooks {
                             : CheckBatch(deps_.model->architecture(), *batch, labels);
   }
 
-  Batch MakeBatch(const TokenBatch& batch) const {
-    return LabelledBatch(deps_.model->architecture(), batch, device_);
-  }
-
   // Takes part in the collective operations of a pass without computing.
   absl::Status TakePart(bool backward) {
     for (int unit = 0; unit < units_; ++unit) {
@@ -131,8 +131,8 @@ class UnitDriver::Impl final : public UnitHooks {
   }
 
   const FsdpOptions options_;
-  const at::Device device_;
   const Dependencies deps_;
+  BatchMaker batches_;
   const int units_;
   GatheredUnits gathered_;
   GradientReducer reducer_;

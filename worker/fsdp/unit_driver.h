@@ -28,6 +28,7 @@ class UnitDriver {
     const ShardPlan* whole = nullptr;   // of the same units for one rank
     Communicator* communicator = nullptr;
     MemoryCounter* memory = nullptr;
+    bool pins_host_memory = false;  // that of the tokens
   };
 
   // Requires valid options, and plans of the model's units for the communicator's ranks and for 1.

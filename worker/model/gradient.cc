@@ -69,10 +69,10 @@ class Loop {
   absl::StatusOr<double> Run() {
     const at::NoGradGuard no_grad;
     DISTRO_RETURN_IF_ERROR(ForwardPass());
-    const double loss = steps_.back().output.item<double>();
-    at::Tensor upstream = at::ones_like(steps_.back().output);
+    const at::Tensor loss = steps_.back().output.detach();
+    at::Tensor upstream = at::ones_like(loss);
     for (int unit = last_; unit >= 0; --unit) DISTRO_RETURN_IF_ERROR(Backward(unit, &upstream));
-    return loss;
+    return loss.item<double>();
   }
 
  private:

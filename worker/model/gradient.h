@@ -51,7 +51,8 @@ inline bool IsCheckpointed(int unit, int units, int checkpoint_every) {
   return checkpoint_every > 0 && unit % checkpoint_every == 0 && unit + 1 < units;
 }
 
-// The loss of a batch with labels; passes gradients to the hooks. With one Torch thread the same
+// The loss of a batch with labels; passes gradients to the hooks. The loss is read, which waits for
+// the device, when all of the backward pass is enqueued. With one Torch thread the same
 // input gives the same bits, for every checkpoint_every.
 absl::StatusOr<double> LossAndGradient(Units units, const Batch& batch, int checkpoint_every,
                                        UnitHooks& hooks);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "worker/model/batch_maker.h"
 #include "worker/model/gradient.h"
 #include "worker/model/units.h"
 #include "worker/torch/torch.h"
@@ -96,8 +97,9 @@ absl::StatusOr<double> Model::Loss(const TokenBatch& batch, const TensorBuffer& 
   DISTRO_RETURN_IF_ERROR(CheckBuffer(parameters));
   return CatchTorch("loss", [&]() -> absl::StatusOr<double> {
     BufferHooks hooks(units_, shapes_, parameters);
-    DISTRO_ASSIGN_OR_RETURN(const at::Tensor loss,
-                            Forward(units_, LabelledBatch(*architecture_, batch, at::kCPU), hooks));
+    DISTRO_ASSIGN_OR_RETURN(
+        const at::Tensor loss,
+        Forward(units_, BatchMaker(architecture_.get(), {}).Labelled(batch), hooks));
     return loss.item<double>();
   });
 }
@@ -111,7 +113,7 @@ absl::StatusOr<double> Model::LossAndGradient(const TokenBatch& batch,
   DISTRO_RETURN_IF_ERROR(CheckBuffer(*gradient));
   return CatchTorch("gradient", [&]() -> absl::StatusOr<double> {
     BufferHooks hooks(units_, shapes_, parameters, accumulation, gradient);
-    return worker::LossAndGradient(units_, LabelledBatch(*architecture_, batch, at::kCPU),
+    return worker::LossAndGradient(units_, BatchMaker(architecture_.get(), {}).Labelled(batch),
                                    /*checkpoint_every=*/0, hooks);
   });
 }
@@ -124,7 +126,7 @@ absl::StatusOr<std::vector<float>> Model::Logits(const TokenBatch& batch,
     BufferHooks hooks(units_, shapes_, parameters);
     DISTRO_ASSIGN_OR_RETURN(
         at::Tensor logits,
-        Forward(units_, UnlabelledBatch(*architecture_, batch, at::kCPU), hooks));
+        Forward(units_, BatchMaker(architecture_.get(), {}).Unlabelled(batch), hooks));
     logits = logits.contiguous();
     const float* values = logits.const_data_ptr<float>();
     return std::vector<float>(values, values + logits.numel());

@@ -24,20 +24,6 @@ const Maker* Find(const Architecture& model) {
   return nullptr;
 }
 
-// i64 [sequences, length]
-at::Tensor Tokens(const TokenBatch& batch, at::Device device) {
-  const int64_t length = static_cast<int64_t>(batch.tokens.size()) / batch.sequences;
-  return at::from_blob(const_cast<int32_t*>(batch.tokens.data()), {batch.sequences, length},
-                       at::kInt)
-      .to(device, at::kLong);
-}
-
-std::vector<at::Tensor> Tables(const Architecture& model, int64_t positions, at::Device device) {
-  std::vector<at::Tensor> tables = Find(model)->tables(model, static_cast<int>(positions));
-  for (at::Tensor& table : tables) table = table.to(device);
-  return tables;
-}
-
 }  // namespace
 
 std::vector<absl::string_view> TypesWithUnits() {
@@ -78,17 +64,8 @@ absl::Status CheckBatch(const Architecture& model, const TokenBatch& batch, int6
   return absl::OkStatus();
 }
 
-Batch LabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device) {
-  const at::Tensor all = Tokens(tokens, device);
-  const int64_t positions = all.size(1) - 1;
-  return {.tokens = all.narrow(1, 0, positions),
-          .labels = all.narrow(1, 1, positions),
-          .tables = Tables(model, positions, device)};
-}
-
-Batch UnlabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device) {
-  const at::Tensor all = Tokens(tokens, device);
-  return {.tokens = all, .labels = {}, .tables = Tables(model, all.size(1), device)};
+std::vector<at::Tensor> MakeTables(const Architecture& model, int positions) {
+  return Find(model)->tables(model, positions);
 }
 
 }  // namespace distro::worker

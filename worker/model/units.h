@@ -1,4 +1,4 @@
-// Makes the units of a model, and the batches for them. This is the Torch half of an architecture's
+// Makes the units of a model, and the tables for them. This is the Torch half of an architecture's
 // interface; common/model/architecture.h is the other half (docs/decisions/0017). To add an
 // architecture, add a folder beside llama/ and a line to the table in units.cc.
 //
@@ -31,10 +31,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Unit>>> MakeUnits(const Architecture&
 // positions, a token outside the vocabulary; names it.
 absl::Status CheckBatch(const Architecture& model, const TokenBatch& batch, int64_t labels);
 
-// Both require an architecture that has units; the batch is on `device`.
-// Of sequences of S + 1 tokens: position s predicts token s + 1.
-Batch LabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device);
-// Of sequences of S tokens: the last unit returns logits.
-Batch UnlabelledBatch(const Architecture& model, const TokenBatch& tokens, at::Device device);
+// The tables of a batch for positions from 0 on, f32 [positions, ...], in host memory. A row
+// depends only on its position. Requires an architecture that has units.
+std::vector<at::Tensor> MakeTables(const Architecture& model, int positions);
 
 }  // namespace distro::worker

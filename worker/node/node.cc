@@ -36,8 +36,9 @@ absl::StatusOr<AvailableMemory> Available(const NodeOptions& options, const Node
   return available;
 }
 
-absl::Status CheckPlan(const NodeOptions& options, const Node::Dependencies& deps,
-                       std::vector<std::vector<int>> units) {
+// The plan, which fits.
+absl::StatusOr<MemoryPlan> CheckedPlan(const NodeOptions& options, const Node::Dependencies& deps,
+                                       std::vector<std::vector<int>> units) {
   const MemoryRequest request = {.model = &deps.model->architecture(),
                                  .layout = deps.layout,
                                  .units = std::move(units),
@@ -45,6 +46,7 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Dependencies& dep
                                  .options = options.fsdp,
                                  .sequences = deps.micro_batch_samples,
                                  .positions = deps.sequence_length,
+                                 .cuda = deps.devices->kind() == DeviceKind::kCuda,
                                  .element_arrays = deps.rule->element_arrays,
                                  .block_bytes = deps.rule->PendingBytes(deps.kept_per_block),
                                  .copy = deps.copy,
@@ -55,8 +57,15 @@ absl::Status CheckPlan(const NodeOptions& options, const Node::Dependencies& dep
     deps.log->Info("memory plan", {{"plan", plan.Describe(rank)}});
   DISTRO_ASSIGN_OR_RETURN(const AvailableMemory available, Available(options, *deps.devices));
   const absl::Status fits = CheckMemory(request, available);
+  if (fits.ok()) return plan;
   if (!absl::IsResourceExhausted(fits)) return fits;
   return ErrorWithReason(fits.code(), "does_not_fit", fits.message());
+}
+
+int64_t BytesOfAllRanks(const MemoryPlan& plan) {
+  int64_t bytes = 0;
+  for (const RankMemoryPlan& rank : plan.ranks) bytes += rank.device_bytes + rank.host_bytes;
+  return bytes;
 }
 
 // Batches that own their tokens, and their results: a stuck rank may access them at any time.
@@ -91,7 +100,10 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const NodeOptions& asked,
   if (options.ranks == 0) options.ranks = deps.devices->default_ranks();
   DISTRO_RETURN_IF_ERROR(deps.devices->CheckRanks(options.ranks));
   const std::vector<std::vector<int>> units = TensorsOfUnits(*deps.model);
-  DISTRO_RETURN_IF_ERROR(CheckPlan(options, deps, units));
+  DISTRO_ASSIGN_OR_RETURN(const MemoryPlan plan, CheckedPlan(options, deps, units));
+  // Twice the plan's: it has no gaps between tensors, nor what is not a rank's.
+  if (deps.devices->kind() == DeviceKind::kCpu)
+    ReserveHugePages(std::min(2 * BytesOfAllRanks(plan), HostMemoryBytes()));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan shards, ShardPlan::Create(*deps.layout, units, options.ranks));
   DISTRO_ASSIGN_OR_RETURN(ShardPlan whole, ShardPlan::Create(*deps.layout, units, 1));
   auto node = absl::WrapUnique(new Node(options, deps, std::move(shards), std::move(whole)));

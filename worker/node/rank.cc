@@ -63,13 +63,14 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   optimizer_shard_ = ShardsMomentum(sharding) ? &shard : &whole;
   gathers_copy_ = ShardsMomentum(sharding) && !ShardsParameters(sharding);
   if (options.fsdp.cpu_offload) host_ = OpenHost();
-  driver_ =
-      std::make_unique<UnitDriver>(options.fsdp, compute_.torch,
-                                   UnitDriver::Dependencies{.model = deps_.model,
-                                                            .shards = deps_.shards.get(),
-                                                            .whole = deps_.whole.get(),
-                                                            .communicator = deps_.communicator,
-                                                            .memory = &memory_});
+  driver_ = std::make_unique<UnitDriver>(
+      options.fsdp, compute_.torch,
+      UnitDriver::Dependencies{.model = deps_.model,
+                               .shards = deps_.shards.get(),
+                               .whole = deps_.whole.get(),
+                               .communicator = deps_.communicator,
+                               .memory = &memory_,
+                               .pins_host_memory = compute_.pins_host_memory});
   DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, copy));
   MakeSpans(sharding);
   Device* const memory = master().memory.get();

@@ -31,6 +31,7 @@ struct MemoryRequest {
   FsdpOptions options;
   int sequences = 1;  // of a micro-batch
   int positions = 1;  // S
+  bool cuda = false;  // the ranks compute on GPUs
   // Of the update rule: the number of f32 arrays of the model's elements that it keeps, and the
   // bytes of a block's pending update. 0 bytes: only gradients, without a rule.
   int element_arrays = 0;

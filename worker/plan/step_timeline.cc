@@ -16,7 +16,7 @@ class Timeline {
         shards_(shards),
         specs_(request.model->Units()),
         memory_(request.model->Memory(request.sequences, request.positions,
-                                      BytesOf(request.options.param_dtype))),
+                                      BytesOf(request.options.param_dtype), request.cuda)),
         last_(static_cast<int>(memory_.units.size()) - 1) {
     for (int unit = 0; unit <= last_; ++unit) uses_.push_back(unit);
     for (int unit = last_ - 1; unit >= 0; --unit) uses_.push_back(unit);

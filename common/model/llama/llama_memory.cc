@@ -26,14 +26,16 @@ class Live {
 };
 
 struct Sizes {
-  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes)
+  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes,
+        bool fused_norms)
       : e(bytes),
+        fused(fused_norms),
         tokens(sequences * positions),
         hidden(tokens * config.hidden_size * e),
         wide(tokens * config.hidden_size * kF32),
         query(tokens * config.heads * config.head_dim * e),
         key(tokens * config.kv_heads * config.head_dim * e),
-        repeated(config.heads == config.kv_heads ? 0 : query),
+        repeated(config.heads == config.kv_heads || e != kF32 ? 0 : query),
         inner(tokens * config.intermediate_size * e),
         statistics(tokens * kF32),
         softmax(tokens * config.heads * kF32),
@@ -44,16 +46,20 @@ struct Sizes {
         vocabulary_weight(int64_t{config.hidden_size} * config.vocab_size * e),
         norm_weight(config.hidden_size * e) {}
 
-  // Bytes that a norm saves: the statistics, the normalized input, and in bf16 the input in f32;
-  // without its result.
-  int64_t NormSaved() const { return statistics + hidden + (e == kF32 ? 0 : wide); }
-  // Peak of a norm's backward, in f32, besides the saved bytes and the incoming gradient.
-  int64_t NormBackward() const { return 3 * wide; }
+  // Bytes that a norm saves: the statistics; unless fused the normalized input, and in bf16 the
+  // input in f32; without its result.
+  int64_t NormSaved() const {
+    return fused ? statistics : statistics + hidden + (e == kF32 ? 0 : wide);
+  }
+  // Peak of a norm's backward, in f32 unless fused, besides the saved bytes and the incoming
+  // gradient.
+  int64_t NormBackward() const { return fused ? hidden : 3 * wide; }
 
   const int64_t e;
+  const bool fused;
   const int64_t tokens;
   const int64_t hidden, wide;  // [N, hidden]
-  // [N, heads * d], [N, kv_heads * d], a key or value for every query head
+  // [N, heads * d], [N, kv_heads * d], in f32 a key or value for every query head
   const int64_t query, key, repeated;
   const int64_t inner;                // [N, intermediate]
   const int64_t statistics, softmax;  // f32 [N], [N, heads]
@@ -149,10 +155,12 @@ UnitMemory Head(const Sizes& s) {
 
 }  // namespace
 
-ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes) const {
-  const Sizes sizes(config_, sequences, positions, element_bytes);
+ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
+                          bool fused_norms) const {
+  const Sizes sizes(config_, sequences, positions, element_bytes, fused_norms);
   ModelMemory memory;
-  memory.tables = 2 * kF32 * positions * config_.head_dim;  // cosines and sines
+  // Cosines and sines.
+  memory.tables = 2 * element_bytes * positions * config_.heads * config_.head_dim;
   memory.units.push_back(Embedding(sizes));
   for (int layer = 0; layer < config_.layers; ++layer) memory.units.push_back(Block(sizes));
   memory.units.push_back(Head(sizes));

@@ -1,8 +1,11 @@
 #include "common/process/host_memory.h"
 
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
@@ -60,6 +63,29 @@ TEST_F(ControlGroupTest, DamagedFilesLimitNothing) {
 }
 
 TEST(HostMemoryTest, ThereIsSome) { EXPECT_GT(HostMemoryBytes(), 0); }
+
+// Under sanitizers, which have an allocator of their own, there is nothing to see.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(FreedMemoryTest, StaysForTheNextStepUntilAnotherReserve) {
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  const auto use = [] {
+    const std::vector<char> memory(kBytes, 1);
+    EXPECT_EQ(memory[kBytes - 1], 1);
+  };
+  KeepFreedMemory();
+  ReserveHugePages(2 * kBytes);
+  const int64_t before = ResidentBytes();
+  use();
+  EXPECT_GE(ResidentBytes() - before, kBytes);
+  rusage first = {}, second = {};
+  getrusage(RUSAGE_SELF, &first);
+  use();
+  getrusage(RUSAGE_SELF, &second);
+  EXPECT_LT(second.ru_minflt - first.ru_minflt, 16);  // of 32, or of 16384 small pages
+  ReserveHugePages(kBytes);
+  EXPECT_LT(ResidentBytes() - before, kBytes / 4);
+}
+#endif
 
 }  // namespace
 }  // namespace distro

@@ -84,6 +84,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
     request.options = options;
     request.sequences = 4;
     request.positions = 512;
+    request.cuda = true;
     request.library_bytes = kCublasHandles * CublasWorkspaceBytes();
     allocator::resetPeakStats(0);
     node.Gradient({RandomTokens(4 * 513, 8000, 1)}, 4);

@@ -194,6 +194,21 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
               AllOf(HasSubstr("no strategy would fit"), Not(HasSubstr("cpu_offload"))));
 }
 
+// Torch's fused norm keeps nothing of a block's two norms but their statistics.
+TEST_F(MemoryCheckTest, FusedNormsKeepNoIntermediateResults) {
+  const int64_t elements = int64_t{shape_.sequences} * shape_.positions * shape_.config.hidden_size;
+  const auto saved = [&](int64_t element_bytes, bool fused_norms) {
+    return model_->Memory(shape_.sequences, shape_.positions, element_bytes, fused_norms)
+        .units[1]
+        .saved;
+  };
+  EXPECT_EQ(saved(4, false) - saved(4, true), 2 * 4 * elements);
+  EXPECT_EQ(saved(2, false) - saved(2, true), 2 * (2 + 4) * elements);
+  const int64_t peak = Peak({});
+  request_.cuda = true;
+  EXPECT_LT(Peak({}), peak);
+}
+
 // The plan would fit, had another process not filled the GPU.
 TEST_F(MemoryCheckTest, NamesWhatOthersHoldOfAGpu) {
   const int64_t peak = Peak({.sharding = Sharding::kNoShard});

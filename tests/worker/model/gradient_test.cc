@@ -5,8 +5,9 @@
 #include <tuple>
 
 #include "gtest/gtest.h"
+#include "tests/worker/model/observed_reads.h"
 #include "tests/worker/model/tiny_model.h"
-#include "worker/model/units.h"
+#include "worker/model/batch_maker.h"
 
 namespace distro::worker {
 namespace {
@@ -60,9 +61,9 @@ TEST_P(UnitGradientTest, EqualsTheWholeGraphs) {
   const auto loss = tiny.model->LossAndGradient({.tokens = tokens, .sequences = kSequences},
                                                 tiny.parameters, Accumulation::kStore, &gradient);
   ASSERT_TRUE(loss.ok()) << loss.status();
-  const auto expected = WholeGraphGradient(
-      tiny,
-      LabelledBatch(*MakeLlama(config()), {.tokens = tokens, .sequences = kSequences}, at::kCPU));
+  const auto expected =
+      WholeGraphGradient(tiny, BatchMaker(&tiny.model->architecture(), {})
+                                   .Labelled({.tokens = tokens, .sequences = kSequences}));
   for (int i = 0; i < gradient.tensors(); ++i) {
     const at::Tensor exact = expected[i].contiguous();
     const float largest = exact.abs().max().item<float>();
@@ -172,6 +173,46 @@ TEST(LossAndGradientTest, MicroBatchesAverageToTheWholeBatch) {
       ASSERT_NEAR(sum.tensor(i)[j] / 3, whole.tensor(i)[j], 2e-6 * largest)
           << tiny.layout.manifest().tensors()[i].name;
     }
+  }
+}
+
+// Parameters that nobody gathers. Notes what was read of the device when a gradient is complete.
+class ReadingHooks final : public UnitHooks {
+ public:
+  explicit ReadingHooks(TinyModel& tiny) : tiny_(tiny), leaves_(Leaves(tiny)) {}
+
+  absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit) override {
+    std::vector<at::Tensor> own;
+    for (const int tensor : tiny_.model->units()[unit]->tensors()) own.push_back(leaves_[tensor]);
+    return own;
+  }
+  absl::Status Release(int) override { return absl::OkStatus(); }
+  absl::Status TakeGradients(int, std::vector<TensorGradient>) override {
+    reads_.push_back(observed_.reads());
+    return absl::OkStatus();
+  }
+
+  const std::vector<int>& reads() const { return reads_; }
+  int reads_now() const { return observed_.reads(); }
+
+ private:
+  TinyModel& tiny_;
+  const std::vector<at::Tensor> leaves_;
+  const testing::ObservedReads observed_;
+  std::vector<int> reads_;
+};
+
+// A read waits until the device has computed, and leaves it without work.
+TEST(LossAndGradientTest, NothingIsReadBeforeTheBackwardPassIsEnqueued) {
+  for (const int checkpoint_every : {0, 1}) {
+    TinyModel tiny(TinyConfig());
+    const std::vector<int32_t> tokens = RandomTokens(24, 40, 12);
+    const Batch batch =
+        BatchMaker(&tiny.model->architecture(), {}).Labelled({.tokens = tokens, .sequences = 2});
+    ReadingHooks hooks(tiny);
+    ASSERT_TRUE(LossAndGradient(tiny.model->units(), batch, checkpoint_every, hooks).ok());
+    EXPECT_EQ(hooks.reads(), std::vector<int>(tiny.model->units().size(), 0));
+    EXPECT_EQ(hooks.reads_now(), 1);  // the loss
   }
 }
 

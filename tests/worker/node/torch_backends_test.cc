@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/newton_schulz.h"
-#include "tests/worker/fsdp/observed_copies.h"
+#include "tests/worker/model/observed_copies.h"
 #include "worker/node/torch_inner_backend.h"
 #include "worker/node/torch_orthogonalizer.h"
 

@@ -15,17 +15,16 @@ const LlamaConfig& ConfigOf(const Architecture& model) {
 }
 
 at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, float eps) {
-  const at::Tensor wide = x.to(at::kFloat);
-  const at::Tensor mean_square = wide.square().mean(-1, /*keepdim=*/true);
-  return weight * (wide * at::rsqrt(mean_square + eps)).to(x.scalar_type());
+  return at::rms_norm(x, weight.sizes(), weight, eps);
 }
 
-// x [B, heads, S, d] with the halves of d turned against each other.
-at::Tensor Rotate(const at::Tensor& x, const Batch& batch) {
-  const int64_t half = x.size(-1) / 2;
-  const at::Tensor turned = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
-  return x * batch.tables[kCos].to(x.scalar_type()) +
-         turned * batch.tables[kSin].to(x.scalar_type());
+// x [B, S, heads * d] with the halves of each head turned against each other. Before heads are
+// split: their elements are then neighbours in memory, and so are those of the tables.
+at::Tensor Rotate(const at::Tensor& x, int64_t head_dim, const Batch& batch) {
+  const at::Tensor other_halves =
+      x.view({x.size(0), x.size(1), -1, head_dim}).roll(head_dim / 2, -1).view(x.sizes());
+  return x * batch.tables[kCos].narrow(-1, 0, x.size(-1)) +
+         other_halves * batch.tables[kSin].narrow(-1, 0, x.size(-1));
 }
 
 // [B, S, heads * d] -> [B, heads, S, d]
@@ -39,6 +38,20 @@ at::Tensor RepeatHeads(const at::Tensor& x, int copies) {
   return x.unsqueeze(2)
       .expand({x.size(0), x.size(1), copies, x.size(2), x.size(3)})
       .reshape({x.size(0), x.size(1) * copies, x.size(2), x.size(3)});
+}
+
+at::Tensor CausalAttention(const at::Tensor& query, const at::Tensor& key,
+                           const at::Tensor& value) {
+  const bool shares_heads = query.size(1) != key.size(1);
+  const auto chosen = static_cast<at::SDPBackend>(
+      at::_fused_sdp_choice(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                            /*is_causal=*/true, /*scale=*/{}, shares_heads));
+  TORCH_CHECK(query.scalar_type() != at::kBFloat16 || chosen != at::SDPBackend::math,
+              "Torch has no fused attention in bf16 for a head_dim of ", query.size(3),
+              " on this device, and another would keep scores of all pairs of positions: take ",
+              "--param_dtype f32");
+  return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                          /*is_causal=*/true, /*scale=*/{}, shares_heads);
 }
 
 class Embedding : public Unit {
@@ -68,13 +81,16 @@ class Block : public Unit {
  private:
   at::Tensor Attention(absl::Span<const at::Tensor> p, const at::Tensor& n,
                        const Batch& batch) const {
-    const int copies = config_.heads / config_.kv_heads;
-    const at::Tensor query = Rotate(SplitHeads(at::linear(n, p[kQuery]), config_.heads), batch);
-    const at::Tensor key = Rotate(SplitHeads(at::linear(n, p[kKey]), config_.kv_heads), batch);
-    const at::Tensor value = SplitHeads(at::linear(n, p[kValue]), config_.kv_heads);
-    const at::Tensor mixed = at::scaled_dot_product_attention(
-        query, RepeatHeads(key, copies), RepeatHeads(value, copies), /*attn_mask=*/{},
-        /*dropout_p=*/0.0, /*is_causal=*/true);
+    const int heads = config_.heads, kv_heads = config_.kv_heads, d = config_.head_dim;
+    const at::Tensor query = SplitHeads(Rotate(at::linear(n, p[kQuery]), d, batch), heads);
+    at::Tensor key = SplitHeads(Rotate(at::linear(n, p[kKey]), d, batch), kv_heads);
+    at::Tensor value = SplitHeads(at::linear(n, p[kValue]), kv_heads);
+    // Torch's kernel for f32 on GPUs does not take shared heads (docs/decisions/0031).
+    if (n.scalar_type() == at::kFloat) {
+      key = RepeatHeads(key, heads / kv_heads);
+      value = RepeatHeads(value, heads / kv_heads);
+    }
+    const at::Tensor mixed = CausalAttention(query, key, value);
     return at::linear(mixed.transpose(1, 2).reshape({n.size(0), n.size(1), -1}), p[kOutput]);
   }
 
@@ -127,7 +143,9 @@ std::vector<at::Tensor> LlamaTables(const Architecture& model, int positions) {
   }
   const at::Tensor angle = at::outer(at::arange(positions, at::kFloat), frequency);
   const at::Tensor both = at::cat({angle, angle}, -1);
-  return {both.cos(), both.sin()};
+  const at::Tensor sin = both.sin();
+  sin.narrow(-1, 0, config.head_dim / 2).neg_();
+  return {both.cos().repeat({1, config.heads}), sin.repeat({1, config.heads})};
 }
 
 }  // namespace distro::worker
