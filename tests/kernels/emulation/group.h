@@ -3,9 +3,9 @@
 // threads start with the last one, and after each barrier another thread is first, so that code
 // which relies on an order fails.
 //
-// Shared memory starts as NaN in every group. For the thread sanitizer, a thread of a group is a
-// thread: two that use a word without a barrier between them are a race, in whatever order they
-// run.
+// Shared memory starts as NaN; a group finds what the one before it left. For the thread sanitizer,
+// a thread of a group is a thread: two that use a word without a barrier between them are a race,
+// in whatever order they run.
 #pragma once
 
 #include <cstdint>
