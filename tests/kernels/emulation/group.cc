@@ -97,12 +97,12 @@ class Multiprocessor {
 
   void AwaitGroup() { Await(group_, threads_); }
   uint64_t ValueOfLaneAbove(uint64_t value, unsigned lanes) {
-    const unsigned thread = threadIdx.x, warp = thread / kWarp;
-    values_[thread] = value;
-    Await(warps_[warp], kWarp);
-    const uint64_t above = thread % kWarp + lanes < kWarp ? values_[thread + lanes] : value;
-    Await(warps_[warp], kWarp);
-    return above;
+    const unsigned thread = threadIdx.x;
+    Barrier& warp = warps_[thread / kWarp];
+    uint64_t* const values = values_[warp.passed % 2];  // some may still read the last ones
+    values[thread] = value;
+    Await(warp, kWarp);
+    return thread % kWarp + lanes < kWarp ? values[thread + lanes] : value;
   }
 
  private:
@@ -147,11 +147,12 @@ class Multiprocessor {
     Fiber* const fiber = new Fiber;  // for the process
     fiber->memory = std::make_unique_for_overwrite<char[]>(kStackBytes);
     fiber->bottom = fiber->memory.get();
-    fiber->bytes = kStackBytes;
+    // Ends of stacks a power of two apart would share few lines of the CPU's cache.
+    fiber->bytes = kStackBytes - added_++ % 64 * 64;
     if (__tsan_create_fiber != nullptr) fiber->tsan = __tsan_create_fiber(0);
     getcontext(&fiber->context);
     fiber->context.uc_stack.ss_sp = fiber->memory.get();
-    fiber->context.uc_stack.ss_size = kStackBytes;
+    fiber->context.uc_stack.ss_size = fiber->bytes;
     makecontext(
         &fiber->context, [] { TheOne().RunThreads(); }, 0);
     return fiber;
@@ -193,10 +194,10 @@ class Multiprocessor {
   }
 
   const std::function<void()>* kernel_ = nullptr;
-  unsigned threads_ = 0, not_started_ = 0;
+  unsigned threads_ = 0, not_started_ = 0, added_ = 0;
   char before_, after_;  // what was done before and in the group
   Barrier group_, warps_[kMaxThreads / kWarp];
-  uint64_t values_[kMaxThreads];
+  uint64_t values_[2][kMaxThreads];
   Fiber launching_;
   Fiber* current_ = &launching_;
   Fiber* previous_ = nullptr;
