@@ -76,11 +76,14 @@ class NcclFaultTest : public ::testing::TestWithParam<std::tuple<std::string, in
   void AwaitCall(int rank, ModelNccl::Call call) const {
     while (nccl_->last_call(rank) != call) std::this_thread::yield();
   }
-  // As Run; the watchdog's time passes once the victim's call is so far.
+  // As Run; the watchdog's time passes once the victim's call is so far, and others are accepted.
   std::vector<absl::Status> RunLong(Communicators& communicators, ModelNccl::Call victims_call) {
     std::atomic<bool> returned = false;
     std::thread time([&] {
       AwaitCall(victim(), victims_call);
+      for (int rank = 0; rank < kRanks; ++rank) {
+        if (rank != victim()) AwaitCall(rank, ModelNccl::Call::kAccepted);
+      }
       for (; !returned; std::this_thread::yield()) clock_.Advance(kWatchdog);
     });
     const auto statuses = Run(communicators);
