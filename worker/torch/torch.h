@@ -5,6 +5,10 @@
 // Torch reports errors by exceptions, which CatchTorch converts to statuses.
 #pragma once
 
+// LibTorch is built with NDEBUG, on which the layout of at::RecordFunction depends.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define NDEBUG
 #include <ATen/Parallel.h>
 #include <ATen/SDPBackend.h>
 #include <ATen/TensorOperators.h>
@@ -27,9 +31,12 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#pragma pop_macro("NDEBUG")
 
 #include <exception>
 #include <new>

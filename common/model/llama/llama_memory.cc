@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "common/model/llama/llama.h"
+#include "common/model/logit_rows.h"
 
 namespace distro {
 namespace {
@@ -40,6 +41,8 @@ struct Sizes {
         statistics(tokens * kF32),
         softmax(tokens * config.heads * kF32),
         logits(tokens * config.vocab_size * kF32),
+        chunk(std::min(tokens, LogitRows(config.vocab_size))),
+        chunk_logits(chunk * config.vocab_size * kF32),
         square(int64_t{config.hidden_size} * config.heads * config.head_dim * e),
         key_weight(int64_t{config.hidden_size} * config.kv_heads * config.head_dim * e),
         inner_weight(int64_t{config.hidden_size} * config.intermediate_size * e),
@@ -64,6 +67,7 @@ struct Sizes {
   const int64_t inner;                // [N, intermediate]
   const int64_t statistics, softmax;  // f32 [N], [N, heads]
   const int64_t logits;               // f32 [N, vocabulary]
+  const int64_t chunk, chunk_logits;  // tokens that have logits at a time; f32 [chunk, vocabulary]
   const int64_t square, key_weight, inner_weight, vocabulary_weight, norm_weight;
 };
 
@@ -134,7 +138,26 @@ UnitMemory Block(const Sizes& s) {
           .gradients = 2 * s.square + 2 * s.key_weight + 3 * s.inner_weight + 2 * s.norm_weight};
 }
 
+// The head where tokens are more than a chunk: gradients are made in the forward pass.
+UnitMemory ChunkedHead(const Sizes& s) {
+  const int64_t saved = s.NormSaved() + s.hidden + s.vocabulary_weight;
+  // The normalized input, its gradient, and the weight's in f32.
+  Live forward(s.NormSaved() + 2 * s.hidden + s.vocabulary_weight / s.e * kF32);
+  forward.Need(2 * s.chunk_logits);          // and log-probabilities
+  forward.Add(s.chunk_logits / kF32 * s.e);  // their gradient
+  forward.Need(std::max(s.hidden / s.tokens * s.chunk, s.vocabulary_weight));  // products with it
+  forward.Drop(s.chunk_logits / kF32 * s.e);
+  if (s.e != kF32) forward.Need(s.vocabulary_weight);
+  return {.output = 0,
+          .saved = saved,
+          .forward_peak = forward.peak(),
+          .plain_peak = s.hidden + 2 * s.chunk_logits,
+          .backward_peak = saved + s.NormBackward(),
+          .gradients = s.vocabulary_weight + s.norm_weight};
+}
+
 UnitMemory Head(const Sizes& s) {
+  if (s.chunk < s.tokens) return ChunkedHead(s);
   const int64_t narrow = s.e == kF32 ? 0 : s.logits / 2;  // logits in bf16
   const int64_t saved = s.NormSaved() + s.hidden + s.logits;
   Live live(saved);

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "common/model/logit_rows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/troubleshooting_page.h"
@@ -84,6 +85,8 @@ void ExpectPlanHolds(const Shape& shape, int ranks, const FsdpOptions& options) 
 
 // Each has another largest part: logits, activations of blocks, parameters.
 const Shape kLogits = {"logits", Config(128, 2, 2, 2, 256, 16000, false), 1, 500};
+// Logits of all tokens would be 307 MB; 4194 rows at a time are 268 MB.
+const Shape kChunks = {"chunks", Config(64, 1, 1, 1, 64, 16000, false), 12, 400};
 const Shape kBlocks = {"blocks", Config(256, 8, 4, 2, 512, 260, false), 4, 256};
 const Shape kLarge = {"large", Config(256, 4, 4, 4, 1024, 260, false), 4, 512};
 const Shape kParameters = {"parameters", Config(512, 3, 8, 4, 1536, 8000, true), 1, 32};
@@ -92,6 +95,12 @@ const Shape kEmbedding = {"embedding", Config(512, 1, 8, 4, 512, 16000, false), 
 TEST(MemoryPlanTest, HoldsWhereLogitsNeedMost) {
   ExpectPlanHolds(kLogits, 1, {});
   ExpectPlanHolds(kLogits, 1, {.param_dtype = FloatType::kBf16});
+}
+
+TEST(MemoryPlanTest, HoldsWhereLogitsAreMadeInChunks) {
+  ASSERT_GT(kChunks.sequences * kChunks.positions, LogitRows(kChunks.config.vocab_size));
+  ExpectPlanHolds(kChunks, 1, {});
+  ExpectPlanHolds(kChunks, 1, {.param_dtype = FloatType::kBf16});
 }
 
 TEST(MemoryPlanTest, HoldsWhereActivationsOfBlocksNeedMost) {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "worker/torch/observe_torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker::testing {
 

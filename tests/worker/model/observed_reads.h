@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/strings/string_view.h"
-#include "worker/torch/observe_torch.h"
+#include "worker/torch/torch.h"
 
 namespace distro::worker::testing {
 

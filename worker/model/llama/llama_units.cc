@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "common/model/llama/llama.h"
+#include "common/model/logit_rows.h"
+#include "worker/model/token_loss.h"
 
 namespace distro::worker {
 namespace {
@@ -104,10 +106,11 @@ class Head : public Unit {
 
   at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
                      const Batch& batch) const override {
-    const at::Tensor logits =
-        at::linear(Norm(input, parameters[0], eps_), parameters[1]).to(at::kFloat);
-    if (!batch.labels.defined()) return logits;
-    return at::cross_entropy_loss(logits.flatten(0, 1), batch.labels.flatten());
+    const at::Tensor hidden = Norm(input, parameters[0], eps_);
+    const at::Tensor& weight = parameters[1];
+    if (!batch.labels.defined()) return at::linear(hidden, weight).to(at::kFloat);
+    return TokenLoss(hidden.flatten(0, 1), weight, batch.labels.flatten(),
+                     LogitRows(weight.size(0)));
   }
 
  private:

@@ -1,0 +1,18 @@
+// How many tokens of a micro-batch have logits at a time, in every architecture
+// (worker/model/token_loss.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace distro {
+
+// Large enough for a matrix product to fill a GPU: 2097 rows of 32000 words.
+inline constexpr int64_t kLogitBytes = int64_t{256} << 20;
+
+// At least 1.
+constexpr int64_t LogitRows(int64_t vocabulary) {
+  return std::max<int64_t>(1, kLogitBytes / (vocabulary * static_cast<int64_t>(sizeof(float))));
+}
+
+}  // namespace distro
