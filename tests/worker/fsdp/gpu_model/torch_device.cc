@@ -167,10 +167,11 @@ at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {
 at::Tensor& Zero(at::Tensor& self) { return Fill(self, 0); }
 
 at::Tensor& Add(at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  const at::Tensor all = other.expand_as(self);
+  // A number is copied into the launch: it may be gone when the kernel runs.
+  const at::Tensor addend = other.is_cpu() ? all.clone() : OnHost(all);
   Launch("add_", self, {self, other},
-         [target = OnHost(self), addend = OnHost(other.expand_as(self)), alpha]() mutable {
-           target.add_(addend, alpha);
-         });
+         [target = OnHost(self), addend, alpha]() mutable { target.add_(addend, alpha); });
   return self;
 }
 
