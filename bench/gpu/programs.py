@@ -13,7 +13,8 @@ def of_archive(archive, folder):
     """The programs of an archive of `scripts/package_programs --cuda --benchmarks`, unpacked into the folder, with the LibTorch
     of this Python. path of a program, by its name."""
     with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+        file.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4, and before in some distributions
+        file.extractall(folder)
     (folder / "distro/torch").symlink_to(torch_folder())
     return lambda name: folder / "distro/bin" / name
 
