@@ -189,12 +189,14 @@ class PythonRunsTest(ProcessTest):
         aggregator = Aggregator("aggregator", command, space.folder, ports)
         space.processes.append(aggregator)
         aggregator.await_ports()
-        secret = ("--ca", tls / "ca.pem", "--token")
+        def by(token):
+            return "--ca", tls / "ca.pem", f"--token={token}"  # which may begin with "-"
+
         for name, given, error in (("python", "x" * 43, "NotAuthorized"), ("other", token, "NotAuthorized")):
-            refused = self.llama(name, aggregator, *secret, given, log_name=f"{name}-refused")
+            refused = self.llama(name, aggregator, *by(given), log_name=f"{name}-refused")
             self.assertEqual(refused.exit_code(), 1)
             self.assertIn(error, refused.log())
-        python = self.llama("python", aggregator, *secret, token)
+        python = self.llama("python", aggregator, *by(token))
         self.finish([python])
         self.assertEqual(list(space.folder.glob("distro-train-*")), [], "nothing of the token is left")
 
