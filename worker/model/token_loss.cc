@@ -7,10 +7,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-at::Tensor Logits(const at::Tensor& hidden, const at::Tensor& weight) {
-  return at::linear(hidden, weight).to(at::kFloat);
-}
-
 // Calls visit(first token, tokens) for each chunk.
 template <typename Visit>
 void ForEachChunk(int64_t tokens, int64_t rows, const Visit& visit) {
@@ -55,6 +51,10 @@ class ChunkedLoss : public torch::autograd::Function<ChunkedLoss> {
 };
 
 }  // namespace
+
+at::Tensor Logits(const at::Tensor& hidden, const at::Tensor& weight) {
+  return at::linear(hidden, weight).to(at::kFloat);
+}
 
 at::Tensor TokenLoss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& labels,
                      int64_t rows) {

@@ -2,6 +2,8 @@
 // in f32: of 32 samples of 1024 tokens and a vocabulary of 32000 words 4.2 GB, three times in the
 // backward pass. So at most LogitRows tokens have logits at a time, and their gradients are
 // computed at once, in the forward pass.
+//
+// Throws Torch's exceptions.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +12,17 @@
 
 namespace distro::worker {
 
-// The mean over N tokens of the cross entropy of softmax(hidden weight^T): f32 []. `rows` tokens
-// at a time; with rows >= N by Torch's own operators.
+// hidden weight^T, in f32: [..., V] of [..., H] and [V, H].
+at::Tensor Logits(const at::Tensor& hidden, const at::Tensor& weight);
+
+// The mean over N tokens of the cross entropy of softmax(Logits): f32 []. `rows` tokens at a time;
+// with rows >= N by Torch's own operators.
 //
 //   hidden  [N, H]  f32 or bf16
 //   weight  [V, H]  of the same type
 //   labels  i64 [N]
 //
 // The gradient of `weight` is the sum of those of the chunks, in f32, in the order of the tokens.
-// Throws Torch's exceptions.
 at::Tensor TokenLoss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& labels,
                      int64_t rows);
 

@@ -143,10 +143,10 @@ UnitMemory ChunkedHead(const Sizes& s) {
   const int64_t saved = s.NormSaved() + s.hidden + s.vocabulary_weight;
   // The normalized input, its gradient, and the weight's in f32.
   Live forward(s.NormSaved() + 2 * s.hidden + s.vocabulary_weight / s.e * kF32);
-  forward.Need(2 * s.chunk_logits);          // and log-probabilities
-  forward.Add(s.chunk_logits / kF32 * s.e);  // their gradient
-  forward.Need(std::max(s.hidden / s.tokens * s.chunk, s.vocabulary_weight));  // products with it
-  forward.Drop(s.chunk_logits / kF32 * s.e);
+  forward.Need(2 * s.chunk_logits);                            // and log-probabilities
+  const int64_t gradient = s.chunk_logits / kF32 * s.e;        // of the logits
+  const int64_t chunk_hidden = s.hidden / s.tokens * s.chunk;  // the products with it are as large
+  forward.Need(gradient + std::max(chunk_hidden, s.vocabulary_weight));
   if (s.e != kF32) forward.Need(s.vocabulary_weight);
   return {.output = 0,
           .saved = saved,

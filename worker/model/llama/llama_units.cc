@@ -108,7 +108,7 @@ class Head : public Unit {
                      const Batch& batch) const override {
     const at::Tensor hidden = Norm(input, parameters[0], eps_);
     const at::Tensor& weight = parameters[1];
-    if (!batch.labels.defined()) return at::linear(hidden, weight).to(at::kFloat);
+    if (!batch.labels.defined()) return Logits(hidden, weight);
     return TokenLoss(hidden.flatten(0, 1), weight, batch.labels.flatten(),
                      LogitRows(weight.size(0)));
   }
