@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/fsdp/every_strategy.h"
 #include "tests/worker/fsdp/failing_communicator.h"
 #include "tests/worker/fsdp/ranks.h"
-#include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/fsdp/transfers.h"
 #include "worker/fsdp/unit_driver.h"
@@ -21,12 +21,8 @@ namespace {
 using ::distro::worker::testing::FailingCommunicator;
 using ::distro::worker::testing::OnEveryRank;
 using ::distro::worker::testing::RandomTokens;
-using ::distro::worker::testing::TinyConfig;
-using ::distro::worker::testing::TinyModel;
 using ::testing::Each;
 using ::testing::IsEmpty;
-
-constexpr int kRanks = 2;
 
 struct FailedStep {
   absl::Status first, second;  // of two gradient steps of one driver
@@ -34,7 +30,7 @@ struct FailedStep {
   std::set<int64_t> left;      // under way after the driver is gone
 };
 
-class FailedTransfersTest : public ::testing::TestWithParam<FsdpOptions> {
+class FailedTransfersTest : public testing::EveryStrategyTest {
  protected:
   // Two steps by rank; Start number `fails_at` of every rank fails.
   std::vector<FailedStep> Steps(int fails_at) {
@@ -44,12 +40,7 @@ class FailedTransfersTest : public ::testing::TestWithParam<FsdpOptions> {
       FailingCommunicator failing(&communicator, fails_at);
       FailedStep& step = steps[rank];
       {
-        UnitDriver driver(GetParam(), at::kCPU,
-                          {.model = tiny_.model.get(),
-                           .shards = &shards_,
-                           .whole = &whole_,
-                           .communicator = &failing,
-                           .memory = &memory_[rank]});
+        UnitDriver driver(GetParam(), at::kCPU, DependenciesOf(rank, failing));
         step.first = Step(driver, rank);
         step.second = Step(driver, rank);
       }
@@ -68,16 +59,6 @@ class FailedTransfersTest : public ::testing::TestWithParam<FsdpOptions> {
     const auto loss = driver.Gradient(&batch, parameters, Accumulation::kStore, gradient);
     return loss.ok() ? driver.FinishGradient(gradient) : loss.status();
   }
-
-  std::vector<std::vector<int>> Units() const {
-    return UnitTensors(Llama(config_), tiny_.layout.manifest());
-  }
-
-  const LlamaConfig config_ = TinyConfig();
-  const TinyModel tiny_{config_};
-  const ShardPlan shards_ = ShardPlan::Create(tiny_.layout, Units(), kRanks).value();
-  const ShardPlan whole_ = ShardPlan::Create(tiny_.layout, Units(), 1).value();
-  std::vector<MemoryCounter> memory_{kRanks};
 };
 
 TEST_P(FailedTransfersTest, AreWaitedForBeforeTheirMemoryIsFreed) {
@@ -104,15 +85,8 @@ TEST_P(FailedTransfersTest, TheNextStepSaysWhyTheGroupEnded) {
   }
 }
 
-std::string StrategyName(const ::testing::TestParamInfo<FsdpOptions>& strategy) {
-  return std::string(Name(strategy.param.sharding));
-}
-INSTANTIATE_TEST_SUITE_P(Strategies, FailedTransfersTest,
-                         ::testing::Values(FsdpOptions{.sharding = Sharding::kFullShard,
-                                                       .prefetch_units = 2},
-                                           FsdpOptions{.sharding = Sharding::kShardGradOp},
-                                           FsdpOptions{.sharding = Sharding::kNoShard}),
-                         StrategyName);
+INSTANTIATE_TEST_SUITE_P(Strategies, FailedTransfersTest, FailedTransfersTest::Strategies(),
+                         FailedTransfersTest::NameOf);
 
 TEST(TransfersTest, OneIsTakenOnce) {
   Transfers<std::string> transfers;

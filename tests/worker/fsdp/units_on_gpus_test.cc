@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/fsdp/every_strategy.h"
 #include "tests/worker/fsdp/failing_communicator.h"
 #include "tests/worker/fsdp/gpu_model/model_gpus.h"
 #include "tests/worker/fsdp/gpu_model/model_nccl.h"
 #include "tests/worker/fsdp/gpu_model/torch_device.h"
 #include "tests/worker/fsdp/ranks.h"
-#include "tests/worker/model/tiny_model.h"
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/fsdp/unit_driver.h"
@@ -27,15 +27,12 @@ using ::distro::worker::testing::ModelGpus;
 using ::distro::worker::testing::OnEveryRank;
 using ::distro::worker::testing::OnEveryRankTogether;
 using ::distro::worker::testing::RandomTokens;
-using ::distro::worker::testing::TinyConfig;
-using ::distro::worker::testing::TinyModel;
 using ::testing::Each;
 using ::testing::IsEmpty;
 
-constexpr int kRanks = 2;
 constexpr uint64_t kSeeds = 3;
 
-class UnitsOnGpusTest : public ::testing::TestWithParam<FsdpOptions> {
+class UnitsOnGpusTest : public testing::EveryStrategyTest {
  protected:
 #ifdef __SANITIZE_THREAD__
   // LibTorch is built without it: how its threads of a device count references is not seen.
@@ -45,13 +42,6 @@ class UnitsOnGpusTest : public ::testing::TestWithParam<FsdpOptions> {
     return MakeNcclCommunicators(testing::MakeModelNccl(), {ModelDevice(0), ModelDevice(1)},
                                  {.poll_interval = absl::Milliseconds(1)})
         .value();
-  }
-  UnitDriver::Dependencies DependenciesOf(int rank, Communicator& communicator) {
-    return {.model = tiny_.model.get(),
-            .shards = &shards_,
-            .whole = &whole_,
-            .communicator = &communicator,
-            .memory = &memory_[rank]};
   }
 
   // On the host, after two rounds of micro-batches, of which one rank has no part in the second.
@@ -85,16 +75,6 @@ class UnitsOnGpusTest : public ::testing::TestWithParam<FsdpOptions> {
     EXPECT_THAT(OnEveryRankTogether(communicators, body), Each(absl::OkStatus()));
     return gradients;
   }
-
-  std::vector<std::vector<int>> Units() const {
-    return UnitTensors(Llama(config_), tiny_.layout.manifest());
-  }
-
-  const LlamaConfig config_ = TinyConfig();
-  const TinyModel tiny_{config_};
-  const ShardPlan shards_ = ShardPlan::Create(tiny_.layout, Units(), kRanks).value();
-  const ShardPlan whole_ = ShardPlan::Create(tiny_.layout, Units(), 1).value();
-  std::vector<MemoryCounter> memory_{kRanks};
 };
 
 TEST_P(UnitsOnGpusTest, TheGradientIsThatOfRanksOnACpu) {
@@ -142,15 +122,8 @@ TEST_P(UnitsOnGpusTest, MemoryOfAFailedPassIsFreedAfterItsTransfers) {
   EXPECT_GT(fails_at, 2);
 }
 
-std::string StrategyName(const ::testing::TestParamInfo<FsdpOptions>& strategy) {
-  return std::string(Name(strategy.param.sharding));
-}
-INSTANTIATE_TEST_SUITE_P(Strategies, UnitsOnGpusTest,
-                         ::testing::Values(FsdpOptions{.sharding = Sharding::kFullShard,
-                                                       .prefetch_units = 2},
-                                           FsdpOptions{.sharding = Sharding::kShardGradOp},
-                                           FsdpOptions{.sharding = Sharding::kNoShard}),
-                         StrategyName);
+INSTANTIATE_TEST_SUITE_P(Strategies, UnitsOnGpusTest, UnitsOnGpusTest::Strategies(),
+                         UnitsOnGpusTest::NameOf);
 
 }  // namespace
 }  // namespace distro::worker
