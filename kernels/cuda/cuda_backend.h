@@ -18,7 +18,4 @@ namespace distro::cuda {
 // Borrows `gpu`, in whose memory the spans are.
 std::unique_ptr<Backend> MakeGpuBackend(Gpu* gpu);
 
-// Number of GPUs that this process can use; 0 without a driver. Only in builds with DISTRO_CUDA.
-int DeviceCount();
-
 }  // namespace distro::cuda

@@ -1,6 +1,5 @@
 // Runs the operations of cuda_kernels.h on one GPU's stream. The CUDA backend uses the device only
-// through this interface, so tests can run the backend (staging, output words, order) over kernels
-// emulated on the CPU.
+// through this interface. Tests compile the implementation, gpu.cc, over an emulated CUDA runtime.
 //
 // Everything is enqueued. An error of a launch or a copy is kept until the next Finish. CUDA's own
 // errors are sticky: no later operation runs. One caller at a time, from any thread.
@@ -47,5 +46,8 @@ struct GpuAllocator {
 // Uses the current device and its `stream`. Without an allocator, CUDA's is used. Only in builds
 // with DISTRO_CUDA.
 absl::StatusOr<std::unique_ptr<Gpu>> MakeGpu(Stream stream, GpuAllocator allocator = {});
+
+// Number of GPUs that this process can use; 0 without a driver. Only in builds with DISTRO_CUDA.
+int DeviceCount();
 
 }  // namespace distro::cuda

@@ -19,6 +19,7 @@ namespace distro::cuda {
 
 inline absl::Status StatusOfCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // or the next launch would report it as its own
   return absl::InternalError(std::string(what) + ": " + cudaGetErrorName(error) + ": " +
                              cudaGetErrorString(error));
 }

@@ -1,21 +1,17 @@
 #include "tests/kernels/emulated_cuda.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "kernels/block_site.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device_threads.cuh"
-#include "kernels/cuda/launch.h"
+#include "tests/kernels/emulation/device.h"
+#include "tests/kernels/emulation/group.h"
 
 namespace distro::testing {
 namespace {
-
-void Expect(const absl::Status& launched) {
-  CheckShape(launched.ok(), "the emulation refuses a launch");
-}
 
 // What the tests of single steps run.
 void SelectKernel(const float* coefficients, int k, uint16_t* positions, float* values) {
@@ -36,61 +32,71 @@ void SelectKernel(const float* coefficients, int k, uint16_t* positions, float* 
   });
 }
 
-class EmulatedGpu final : public EmulatedDevice {
+// Gives freed memory out again at once, while work that uses it may still be enqueued. New memory
+// is NaN.
+class EagerAllocator {
  public:
-  EmulatedGpu(EmulatedOrder order, int multiprocessors)
-      : EmulatedDevice(order),
-        stream_({.multiprocessors = multiprocessors,
-                 .enqueue = [this](std::function<void()> work) { Do(std::move(work)); }}) {}
+  explicit EagerAllocator(int device) : device_(device) {}
+  ~EagerAllocator() {
+    cuda::cudaSetDevice(device_);
+    cuda::cudaDeviceReset();
+  }
 
-  void Compress(const CompressOptions& options,
-                absl::Span<const cuda::CompressTensor> tensors) override {
-    Expect(cuda::Compress(options, tensors, &stream_));
+  void* Allocate(size_t bytes) {
+    Block block{.memory = nullptr, .bytes = bytes};
+    const auto fits = std::ranges::find_if(free_, [&](const Block& b) { return b.bytes >= bytes; });
+    if (fits != free_.end()) {
+      block = *fits;
+      free_.erase(fits);
+    } else if (cuda::cudaMalloc(&block.memory, bytes) != cuda::cudaSuccess) {
+      cuda::cudaGetLastError();
+      return nullptr;
+    }
+    used_.push_back(block);
+    cuda::cudaMemsetAsync(block.memory, 0xFF, bytes, nullptr);
+    return block.memory;
   }
-  void Feedback(const cuda::FeedbackArguments& arguments) override {
-    Expect(cuda::Feedback(arguments, &stream_));
-  }
-  void Apply(const cuda::ApplyArguments& arguments) override {
-    Expect(cuda::Apply(arguments, &stream_));
-  }
-  void ApplyDeltas(const cuda::ApplyDeltasArguments& arguments) override {
-    Expect(cuda::ApplyDeltas(arguments, &stream_));
-  }
-  void FindNotFinite(float beta, const float* begin, const float* x, const float* error,
-                     int64_t elements, uint32_t* not_finite) override {
-    Expect(cuda::FindNotFinite(beta, begin, x, error, elements, not_finite, &stream_));
-  }
-  void CompressDeltas(const cuda::CompressDeltasArguments& arguments) override {
-    Expect(cuda::CompressDeltas(arguments, &stream_));
-  }
-  void FeedbackDeltas(const cuda::FeedbackDeltasArguments& arguments) override {
-    Expect(cuda::FeedbackDeltas(arguments, &stream_));
-  }
-  void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
-                 int64_t elements) override {
-    Expect(cuda::Lookahead(eta, parameters, momentum, out, elements, &stream_));
-  }
-  void StateHash(uint64_t first_index, const float* parameters, int64_t elements,
-                 uint64_t* sum) override {
-    Expect(cuda::StateHash(first_index, parameters, elements, sum, &stream_));
-  }
-  void SumOfSquares(const MatrixShape& matrix, const float* gradient, double* workspace,
-                    double* row_sums) override {
-    Expect(cuda::SumOfSquares(matrix, gradient, workspace, row_sums, &stream_));
+  void Free(void* memory) {
+    const auto block = std::ranges::find(used_, memory, &Block::memory);
+    CheckShape(block != used_.end(), "memory that is not in use is freed");
+    free_.push_back(*block);
+    used_.erase(block);
   }
 
  private:
-  EmulatedStream stream_;
+  struct Block {
+    void* memory = nullptr;
+    size_t bytes = 0;
+  };
+
+  const int device_;
+  std::vector<Block> used_, free_;
 };
+
+// A new one, current.
+int AddGpu(int multiprocessors) {
+  const int device = EmulatedGpu::Add(multiprocessors).number();
+  cuda::cudaSetDevice(device);
+  return device;
+}
 
 }  // namespace
 
-std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(EmulatedOrder order, int multiprocessors) {
-  return std::make_unique<EmulatedGpu>(order, multiprocessors);
+std::unique_ptr<cuda::Gpu> MakeEmulatedGpu(int multiprocessors) {
+  const auto allocator = std::make_shared<EagerAllocator>(AddGpu(multiprocessors));
+  return cuda::MakeGpu(
+             nullptr, {.allocate = [allocator](size_t bytes) { return allocator->Allocate(bytes); },
+                       .free = [allocator](void* memory) { allocator->Free(memory); }})
+      .value();
+}
+
+std::unique_ptr<cuda::Gpu> MakeEmulatedGpuWithCudaMalloc() {
+  AddGpu(/*multiprocessors=*/1);
+  return cuda::MakeGpu(nullptr).value();
 }
 
 std::unique_ptr<WaitingBackend> MakeEmulatedCudaBackend(int multiprocessors) {
-  std::unique_ptr<cuda::Gpu> gpu = MakeEmulatedGpu(EmulatedOrder::kAtOnce, multiprocessors);
+  std::unique_ptr<cuda::Gpu> gpu = MakeEmulatedGpu(multiprocessors);
   std::unique_ptr<Backend> backend = cuda::MakeGpuBackend(gpu.get());
   return std::make_unique<WaitingBackend>(std::move(backend), std::move(gpu));
 }
@@ -111,9 +117,7 @@ void EmulatedInverseInteger(const BlockVotes& votes, int32_t* u) {
 }
 
 void EmulatedSelectLargest(const float* coefficients, int k, uint16_t* positions, float* values) {
-  EmulatedStream stream = {.multiprocessors = 1, .enqueue = [](const auto& work) { work(); }};
-  Expect(cuda::Launch("select", SelectKernel, 1, cuda::kThreads, &stream, coefficients, k,
-                      positions, values));
+  testing::RunKernel(1, cuda::kThreads, [=] { SelectKernel(coefficients, k, positions, values); });
 }
 
 void EmulatedForwardTransform(const float* x, float* c) {

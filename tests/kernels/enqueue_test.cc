@@ -24,7 +24,7 @@ std::vector<DeviceCase> AllDevices() {
       {"reference", MakeHostDevice, [](Device*) { return MakeReferenceBackend(); }},
       {"cpu", MakeHostDevice, [](Device*) { return MakeCpuBackend(); }}};
   cases.push_back(
-      {"cuda_emulated", [] { return testing::MakeEmulatedGpu(testing::EmulatedOrder::kAtFinish); },
+      {"cuda_emulated", [] { return testing::MakeEmulatedGpu(); },
        [](Device* device) { return cuda::MakeGpuBackend(static_cast<cuda::Gpu*>(device)); }});
   cases.push_back(
       {"cuda", [] { return testing::GpuOnThisMachine(); },

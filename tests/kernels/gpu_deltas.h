@@ -239,8 +239,7 @@ inline std::ostream& operator<<(std::ostream& out, const GpuCase& c) { return ou
 
 // The emulated GPU, which does nothing before Finish, and the GPU of this machine.
 inline std::vector<GpuCase> AllGpus() {
-  return {{"cuda_emulated", [] { return MakeEmulatedGpu(EmulatedOrder::kAtFinish); }},
-          {"cuda", GpuOnThisMachine}};
+  return {{"cuda_emulated", [] { return MakeEmulatedGpu(); }}, {"cuda", GpuOnThisMachine}};
 }
 inline std::string GpuName(const ::testing::TestParamInfo<GpuCase>& info) {
   return info.param.name;

@@ -14,7 +14,6 @@
 namespace distro {
 namespace {
 
-using testing::EmulatedOrder;
 using testing::RandomFloats;
 using testing::ShapeCase;
 
@@ -123,8 +122,8 @@ TEST_F(GroupsTest, ApplyDeltas) {
 }
 
 TEST_F(GroupsTest, CompressDeltasAndFeedbackDeltas) {
-  testing::GpuDeltas few(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, kFew));
-  testing::GpuDeltas many(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, kMany));
+  testing::GpuDeltas few(testing::MakeEmulatedGpu(kFew));
+  testing::GpuDeltas many(testing::MakeEmulatedGpu(kMany));
   for (const ShapeCase& shape : SomeShapes()) {
     testing::Round round = testing::RandomRound(shape, 1);
     for (auto* const array : {&round.begin, &round.x, &round.error}) *array = WithZeros(*array);
@@ -138,7 +137,7 @@ TEST_F(GroupsTest, FindNotFinite) {
   const ShapeCase shape = SomeShape();
   const int64_t n = shape.matrix.elements;
   for (const int multiprocessors : {kFew, kMany}) {
-    testing::GpuDeltas gpu(testing::MakeEmulatedGpu(EmulatedOrder::kAtOnce, multiprocessors));
+    testing::GpuDeltas gpu(testing::MakeEmulatedGpu(multiprocessors));
     testing::Round round = testing::RandomRound(shape, 1);
     EXPECT_TRUE(gpu.IsFinite(round, 1));
     for (const int64_t i : {int64_t{0}, int64_t{20000}, n - 1}) {

@@ -1,18 +1,13 @@
 // What nvcc and CUDA's header of this name give to kernels/cuda/*.cu, on the CPU: the built-ins,
-// over group.h, and what launch.h uses of the runtime. Included before everything else, as nvcc
-// does.
-//
-// All is in distro::cuda, and streams are of another type, so that functions over them have other
-// symbols than the real ones and can be linked beside them.
+// over group.h, and launches. Included before everything else, as nvcc does.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <type_traits>
 
+#include "cuda_runtime_api.h"
 #include "tests/kernels/emulation/group.h"
 
-#define CUstream_st EmulatedStream
 #define __CUDA_ARCH__ 800
 #define __device__
 #define __global__
@@ -20,12 +15,6 @@
 #define __host__
 #define __launch_bounds__(...)
 #define __shared__ DISTRO_SHARED_MEMORY
-
-// Of a device that has `multiprocessors` of them. `enqueue` decides when work runs.
-struct EmulatedStream {
-  int multiprocessors;
-  std::function<void(std::function<void()>)> enqueue;
-};
 
 namespace distro::cuda {
 
@@ -49,22 +38,6 @@ constexpr T min(T a, T b) {
   return b < a ? b : a;
 }
 
-enum cudaError_t { cudaSuccess };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
-inline const char* cudaGetErrorName(cudaError_t) { return "none"; }
-inline const char* cudaGetErrorString(cudaError_t) { return "no error"; }
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-
-// There is a device for each number of multiprocessors, which is also its own number.
-inline cudaError_t cudaStreamGetDevice(const EmulatedStream* stream, int* device) {
-  *device = stream->multiprocessors;
-  return cudaSuccess;
-}
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) {
-  *value = device;
-  return cudaSuccess;
-}
-
 struct cudaLaunchConfig_t {
   testing::KernelIndex gridDim, blockDim;
   EmulatedStream* stream;
@@ -72,11 +45,9 @@ struct cudaLaunchConfig_t {
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                const Arguments&... arguments) {
-  config->stream->enqueue([kernel, groups = config->gridDim.x, threads = config->blockDim.x,
-                           ... values = static_cast<Parameters>(arguments)] {
-    testing::RunKernel(groups, threads, [&] { kernel(values...); });
-  });
-  return cudaSuccess;
+  return LaunchOnStream(
+      config->stream, config->gridDim.x, config->blockDim.x,
+      [kernel, ... values = static_cast<Parameters>(arguments)] { kernel(values...); });
 }
 
 }  // namespace distro::cuda

@@ -31,7 +31,7 @@ class EmulatedDevices : public NodeDevices {
   }
   absl::Status Use(int /*rank*/) const override { return absl::OkStatus(); }
   absl::StatusOr<RankDevice> Open(int /*rank*/) const override {
-    auto gpu = distro::testing::MakeEmulatedGpu(distro::testing::EmulatedOrder::kAtFinish);
+    auto gpu = distro::testing::MakeEmulatedGpu();
     RankDevice device{.torch = at::kCPU,
                       .memory = nullptr,
                       .backend = cuda::MakeGpuBackend(gpu.get()),

@@ -1,4 +1,4 @@
-// A round's result on a device whose queues use every freedom (emulated_device.h).
+// A round's result on a device whose queues use every freedom (tests/kernels/emulation/device.h).
 #include "worker/node/staged_result.h"
 
 #include <gtest/gtest.h>
@@ -91,8 +91,7 @@ class StagedResultTest : public ::testing::Test {
   }
 
   const Layout layout_ = SmallLayout();
-  CountingDevice device_{
-      distro::testing::MakeEmulatedGpu(distro::testing::EmulatedOrder::kAtFinish)};
+  CountingDevice device_{distro::testing::MakeEmulatedGpu()};
 };
 
 TEST_F(StagedResultTest, EachSegmentArrivesBeforeTheWorkThatReadsIt) {
