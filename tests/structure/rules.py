@@ -159,7 +159,7 @@ OUTSIDE = {
         "tests/testing/worker tests/compatibility tests/integration",
     ),
     "cuda": Outside(
-        r"(^|/)((?<!kernels/cuda/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
+        r"(^|/)((?<!kernels/cuda/)(?<!kernels/emulation/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
         r"^lib(cuda|nccl|cupti)",
         r"^(cuda[A-Z]|nccl[A-Z])",
         named_in="kernels/cuda worker/torch worker/fsdp worker/node bench/gpu",

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda_runtime_api.h"
+#include "tests/kernels/emulation/cuda_runtime_api.h"
 #include "tests/kernels/emulation/group.h"
 
 #define __CUDA_ARCH__ 800

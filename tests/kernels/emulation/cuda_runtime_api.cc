@@ -1,4 +1,4 @@
-#include "cuda_runtime_api.h"
+#include "tests/kernels/emulation/cuda_runtime_api.h"
 
 #include <cstring>
 #include <utility>
