@@ -81,11 +81,21 @@ class Timeline {
     return 4 * most;
   }
   int64_t LargestPart(const UnitFlat& flat) const {
-    if (!ShardsParameters(options().sharding)) return flat.elements;
+    return ShardsParameters(options().sharding) ? LargestRange(flat) : flat.elements;
+  }
+  int64_t LargestRange(const UnitFlat& flat) const {
     int64_t most = 0;
     for (int rank = 0; rank < request_.ranks; ++rank)
       most = std::max(most, flat.cuts[rank + 1] - flat.cuts[rank]);
     return most;
+  }
+
+  // The bytes of a reduction of the unit's gradients: the flat, and on GPUs the rank's range of the
+  // result, which is then added to the sums or converted (NcclCommunicator).
+  int64_t Reducing(int unit) const {
+    const UnitFlat& flat = shards_.units()[unit];
+    return (flat.elements + (request_.cuda ? LargestRange(flat) : 0)) *
+           BytesOf(options().reduce_dtype);
   }
 
   // The bytes of the unit's gradients whose tensors are also used by a unit in [first, end).
@@ -152,9 +162,7 @@ class Timeline {
     if (summed > 0) Consider("sum of gradients", unit, gathered, held_ + gradients + summed);
     shared_parts_ += waiting - summed;
     gradients -= waiting;
-    if (ReducesEveryRound()) {
-      under_way_ = shards_.units()[unit].elements * BytesOf(options().reduce_dtype);
-    }
+    if (ReducesEveryRound()) under_way_ = Reducing(unit);
     Consider("reduction", unit, gathered, held_ + next_upstream + gradients);
   }
 
@@ -164,7 +172,7 @@ class Timeline {
     held_ = 0;
     if (request_.ranks == 1 || ReducesEveryRound()) return;
     for (int unit = 0; unit <= last_ && options().reduce_dtype == FloatType::kBf16; ++unit) {
-      under_way_ = shards_.units()[unit].elements * 2;
+      under_way_ = Reducing(unit);
       Consider("last reduction", unit, 0, 0);
     }
   }
@@ -178,7 +186,7 @@ class Timeline {
 
   int use_ = 0;
   int64_t held_ = 0;          // activations between units
-  int64_t under_way_ = 0;     // the flat that is being reduced
+  int64_t under_way_ = 0;     // of the reduction
   int64_t shared_parts_ = 0;  // of tensors that units before use too
   Moment largest_;
 };

@@ -33,9 +33,11 @@ cudaError_t On(EmulatedStream* stream, const Work& work) {
   return cudaSuccess;
 }
 
-bool IsOfStream(EmulatedStream* stream, const void* memory, size_t bytes) {
+// False for nullptr and for memory of another GPU.
+bool MayUse(EmulatedStream* stream, const void* memory) {
   stream = Named(stream);
-  return stream != nullptr && stream->gpu()->Has(memory, bytes);
+  const EmulatedGpu* const owner = EmulatedGpu::OwnerOf(memory);
+  return stream != nullptr && memory != nullptr && (owner == nullptr || owner == stream->gpu());
 }
 
 const std::unique_ptr<Device> host = MakeHostDevice();  // page-locked memory is like any other here
@@ -147,8 +149,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                             EmulatedStream* stream) {
   const bool in = kind == cudaMemcpyHostToDevice;
   const void* const host_side = in ? from : to;
-  if (host_side == nullptr || !IsOfStream(stream, in ? to : from, bytes))
-    return Fail(cudaErrorInvalidValue);
+  if (host_side == nullptr || !MayUse(stream, in ? to : from)) return Fail(cudaErrorInvalidValue);
   return On(stream, [&](EmulatedStream& s) {
     const auto copy = [=] { std::memcpy(to, from, bytes); };
     if (!in) return s.Enqueue(copy);
@@ -157,7 +158,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   });
 }
 cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes, EmulatedStream* stream) {
-  if (!IsOfStream(stream, memory, bytes)) return Fail(cudaErrorInvalidValue);
+  if (!MayUse(stream, memory)) return Fail(cudaErrorInvalidValue);
   return On(stream,
             [=](EmulatedStream& s) { s.Enqueue([=] { std::memset(memory, byte, bytes); }); });
 }

@@ -1,6 +1,7 @@
 #include "tests/kernels/emulation/device.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -30,6 +31,11 @@ namespace {
 struct Machine {
   absl::Mutex mutex;
   std::vector<std::unique_ptr<EmulatedGpu>> gpus;
+  struct Piece {
+    size_t bytes = 0;
+    EmulatedGpu* owner = nullptr;
+  };
+  std::map<const char*, Piece> memory;  // by address
 };
 Machine& TheMachine() {
   static Machine* const machine = new Machine;
@@ -84,30 +90,42 @@ void* EmulatedGpu::Allocate(size_t bytes) {
   const absl::StatusOr<void*> memory =
       bytes > kMemoryBytes ? absl::ResourceExhaustedError("") : host_->Allocate(bytes);
   if (!memory.ok()) return nullptr;
-  memory_[static_cast<const char*>(*memory)] = bytes;
+  Machine& machine = TheMachine();
+  const absl::MutexLock lock(&machine.mutex);
+  machine.memory[static_cast<const char*>(*memory)] = {.bytes = bytes, .owner = this};
   return *memory;
 }
 
 bool EmulatedGpu::Free(void* memory) {
   for (const auto& stream : streams_) Await(stream.get());
-  if (memory_.erase(static_cast<const char*>(memory)) == 0) return false;
+  Machine& machine = TheMachine();
+  const absl::MutexLock lock(&machine.mutex);
+  const auto piece = machine.memory.find(static_cast<const char*>(memory));
+  if (piece == machine.memory.end() || piece->second.owner != this) return false;
+  machine.memory.erase(piece);
   host_->Free(memory);
   return true;
 }
 
-bool EmulatedGpu::Has(const void* memory, size_t bytes) const {
-  const char* const begin = static_cast<const char*>(memory);
-  auto after = memory_.upper_bound(begin);
-  if (after == memory_.begin()) return false;
-  const auto& [start, size] = *--after;
-  const size_t offset = begin - start;
-  return offset <= size && bytes <= size - offset;
-}
-
 void EmulatedGpu::Reset() {
   for (const auto& stream : streams_) stream->Drop();
-  for (const auto& [memory, bytes] : std::exchange(memory_, {}))
-    host_->Free(const_cast<char*>(memory));
+  Machine& machine = TheMachine();
+  const absl::MutexLock lock(&machine.mutex);
+  std::erase_if(machine.memory, [this](const auto& entry) {
+    if (entry.second.owner != this) return false;
+    host_->Free(const_cast<char*>(entry.first));
+    return true;
+  });
+}
+
+EmulatedGpu* EmulatedGpu::OwnerOf(const void* memory) {
+  Machine& machine = TheMachine();
+  const absl::MutexLock lock(&machine.mutex);
+  const char* const address = static_cast<const char*>(memory);
+  auto piece = machine.memory.upper_bound(address);
+  if (piece == machine.memory.begin()) return nullptr;
+  --piece;
+  return address < piece->first + piece->second.bytes ? piece->second.owner : nullptr;
 }
 
 }  // namespace distro::testing

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -72,6 +71,9 @@ class EmulatedGpu {
   // nullptr if there is none of this number.
   static EmulatedGpu* Find(int number);
   static int Count();
+  // Whose Allocate this memory is of; nullptr if of none: Torch's tensors on the CPU, which tests of
+  // nodes give to an emulated GPU as its own.
+  static EmulatedGpu* OwnerOf(const void* memory);
 
   EmulatedGpu(int number, int multiprocessors)
       : number_(number), multiprocessors_(multiprocessors) {
@@ -91,8 +93,6 @@ class EmulatedGpu {
   void* Allocate(size_t bytes);  // nullptr: not enough memory
   // Runs all work first. False if it is not Allocate's memory.
   bool Free(void* memory);
-  // Whether all `bytes` are in one piece of Allocate's memory.
-  bool Has(const void* memory, size_t bytes) const;
   // Work that nobody has waited for never runs; memory is freed.
   void Reset();
 
@@ -103,7 +103,6 @@ class EmulatedGpu {
   const int multiprocessors_;
   const std::unique_ptr<Device> host_ = MakeHostDevice();
   std::vector<std::unique_ptr<EmulatedStream>> streams_;  // the default stream first
-  std::map<const char*, size_t> memory_;                  // bytes by address
 };
 
 }  // namespace distro::testing

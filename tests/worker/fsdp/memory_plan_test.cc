@@ -12,6 +12,7 @@
 #include "tests/worker/fsdp/node.h"
 #include "tests/worker/model/tiny_model.h"
 #include "worker/plan/matrix_waves.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
 namespace {
@@ -248,6 +249,32 @@ TEST_F(MemoryCheckTest, WhatIsOffloadedHasToFitIntoTheHost) {
   EXPECT_THAT(CheckMemory(request_, available).message(),
               AllOf(HasSubstr("of the host for what --cpu_offload puts there"),
                     HasSubstr("--sharding shard_optimizer")));
+}
+
+// One token and a large vocabulary: a rank needs most while the head's gradient is reduced.
+TEST(MemoryPlanTest, OnGpusAReductionHoldsTheRanksRangeOfTheResultToo) {
+  const auto model = testing::MakeLlama(Config(64, 1, 1, 1, 64, 16384, false));
+  const Layout layout = Layout::Create(Manifest::Create(model->Tensors()).value(), 4).value();
+  MemoryRequest request;
+  request.model = model.get();
+  request.layout = &layout;
+  request.units = UnitTensors(*model, layout.manifest());
+  request.ranks = 4;
+  request.options.sharding = Sharding::kNoShard;
+  const auto rank = [&](bool cuda) {
+    request.cuda = cuda;
+    return PlanMemory(request).value().ranks[0];
+  };
+  const auto workspace = [](const RankMemoryPlan& plan) {
+    return plan.bytes[static_cast<size_t>(MemoryCategory::kWorkspace)];
+  };
+  const ShardPlan shards = ShardPlan::Create(layout, request.units, request.ranks).value();
+  const std::vector<int64_t>& cuts = shards.units().back().cuts;
+  int64_t range = 0;
+  for (int i = 0; i < request.ranks; ++i) range = std::max(range, cuts[i + 1] - cuts[i]);
+  EXPECT_EQ(rank(true).phase, "reduction of head");
+  EXPECT_EQ(rank(false).phase, "reduction of head");
+  EXPECT_EQ(workspace(rank(true)) - workspace(rank(false)), 4 * range);
 }
 
 // The step of the rule comes after the gradient: a rank plans for the larger of the two. Few

@@ -121,6 +121,7 @@ TEST_F(StagedResultTest, ASegmentOutOfOrderIsABug) {
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
   EXPECT_DEATH(result.VotesOf(SegmentId(1)), "another order");
+  EXPECT_TRUE(device_.Finish().ok());  // before the result's memory goes
 }
 
 TEST_F(StagedResultTest, ADeviceThatUsesHostMemoryGetsTheDecodedArrays) {
