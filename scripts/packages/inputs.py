@@ -1,12 +1,13 @@
 """Finds the Debian packages that are part of a program: the libraries that it links and the headers that it compiles.
 
-    inputs.packages(build_dir, ["distro-aggregator"])
+    inputs.packages(inputs.files(build_dir, "distro-aggregator", build_dir / "bin/distro-aggregator"))
 
 reads the build's own records (ninja: what a target is made of, and which headers each object read) and the shared libraries
 that the loader finds, and asks dpkg whose files those are.
 """
 
 import dataclasses
+import functools
 import pathlib
 import re
 import subprocess
@@ -39,6 +40,7 @@ def target_inputs(build, target):
     return set(output_of("ninja", "-C", build, "-t", "inputs", target).splitlines())
 
 
+@functools.cache
 def headers(build):
     """Object -> the headers that the compiler read for it."""
     read, current = {}, None
@@ -56,14 +58,26 @@ def loaded(file):
     return set(re.findall(r"=> (/\S+)", output_of("ldd", file)))
 
 
+def cuda_toolkit(build):
+    """The folder of NVIDIA's toolkit, if the build has CUDA and the toolkit is a folder of its own; otherwise None."""
+    cudart = re.search(r"^CUDA_CUDART:FILEPATH=(.*)$", (build / "CMakeCache.txt").read_text(), re.M)
+    parents = pathlib.Path(cudart[1]).resolve().parents if cudart else ()
+    folder = next((parent for parent in parents if (parent / "bin/nvcc").is_file()), None)
+    return None if folder == pathlib.Path("/usr") else folder
+
+
 def files(build, target, output):
-    """The files outside the checkout that are in `output`, the program or library of `target`."""
+    """The files outside the checkout that are in `output`, the program or library of `target`. Without NVIDIA's, which no
+    package owns: a program has inline code of its headers, and gets its libraries from LibTorch.
+    """
     made_of = target_inputs(build, target)
     read = headers(build)
     found = set(made_of) | loaded(output)
     for item in made_of:
         found |= read.get(item, set())
-    return {path for path in found if path.startswith(("/usr/", "/lib/", "/lib64/"))}
+    system = {path for path in found if path.startswith(("/usr/", "/lib/", "/lib64/"))}
+    toolkit = cuda_toolkit(build)
+    return {path for path in system if toolkit is None or toolkit not in pathlib.Path(path).resolve().parents}
 
 
 def owners(paths):
@@ -88,8 +102,8 @@ def owners(paths):
 FIELDS = ("${Package}", "${Version}", "${source:Package}", "${source:Version}", "${Architecture}", "${Homepage}")
 
 
-def packages(build, target, output):
-    """The packages that are part of a target's program or library, by name."""
-    names = sorted(owners(files(build, target, output)))
+def packages(paths):
+    """The packages of the files, by name."""
+    names = sorted(owners(paths))
     rows = output_of("dpkg-query", "-W", "-f", "\t".join(FIELDS) + "\n", *names).splitlines()
     return sorted(Package(*row.split("\t")) for row in rows)

@@ -11,8 +11,13 @@ import inputs
 RULE = "=" * 100
 
 
-def write(packages, out):
-    """The copyright file of each source package. FileNotFoundError where this machine has none."""
+CUDA = """The kernels for GPUs have inline code of the headers of NVIDIA's CUDA Toolkit, by its End User License Agreement:
+https://docs.nvidia.com/cuda/eula
+"""
+
+
+def write(packages, cuda, out):
+    """The copyright file of each source package. FileNotFoundError where this machine has none. `cuda`: with the toolkit's notice."""
     by_source = {}
     for package in packages:
         if package.source not in inputs.SYSTEM:
@@ -21,6 +26,8 @@ def write(packages, out):
     for source, package in sorted(by_source.items()):
         text = package.copyright_file.read_text(errors="replace")
         sections.append(f"{RULE}\n{source} {package.source_version}\n{RULE}\n{text}")
+    if cuda:
+        sections.append(f"{RULE}\nCUDA Toolkit\n{RULE}\n{CUDA}")
     out.write_text("\n".join(sections))
 
 
@@ -30,10 +37,10 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("targets", nargs="+", metavar="TARGET=FILE")
     options = parser.parse_args()
-    found = set()
+    paths = set()
     for target, _, output in (item.partition("=") for item in options.targets):
-        found |= set(inputs.packages(options.build, target, output))
-    write(sorted(found), options.out)
+        paths |= inputs.files(options.build, target, output)
+    write(inputs.packages(paths), inputs.cuda_toolkit(options.build) is not None, options.out)
 
 
 if __name__ == "__main__":

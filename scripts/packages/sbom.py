@@ -49,7 +49,7 @@ def bill(version, parts):
     for build, target, file in parts:
         part = Component(name=target, version=version, bom_ref=f"{target}@{version}", type=(
             ComponentType.LIBRARY if file.suffix == ".so" else ComponentType.APPLICATION))
-        needs = [known.setdefault(package, component_of(package)) for package in inputs.packages(build, target, file)]
+        needs = [known.setdefault(package, component_of(package)) for package in inputs.packages(inputs.files(build, target, file))]
         if asks_for_torch(file):
             needs.append(known.setdefault("torch", torch_component()))
         for item in (part, *needs):
