@@ -71,8 +71,8 @@ class EmulatedGpu {
   // nullptr if there is none of this number.
   static EmulatedGpu* Find(int number);
   static int Count();
-  // Whose Allocate this memory is of; nullptr if of none: Torch's tensors on the CPU, which tests of
-  // nodes give to an emulated GPU as its own.
+  // Whose Allocate this memory is of; nullptr if of none: Torch's tensors on the CPU, which tests
+  // of nodes give to an emulated GPU as its own.
   static EmulatedGpu* OwnerOf(const void* memory);
 
   EmulatedGpu(int number, int multiprocessors)
