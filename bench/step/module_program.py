@@ -19,8 +19,8 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from pytorch_llama import Llama  # noqa: E402
-from pytorch_step import WARM_UPS, adamw, loss_of, train_step  # noqa: E402
-from step import SAMPLES, SEQUENCE  # noqa: E402
+from pytorch_step import adamw, loss_of, train_step  # noqa: E402
+from step import SAMPLES, SEQUENCE, WARM_UPS  # noqa: E402
 
 OUTSIDE = ("weights.0", "weights.1")  # embedding and head
 

@@ -17,8 +17,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from pytorch_llama import Llama  # noqa: E402
-
-WARM_UPS = 5
+from step import WARM_UPS  # noqa: E402
 
 
 def adamw(parameters):

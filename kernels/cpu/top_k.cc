@@ -26,22 +26,13 @@ uint32_t KthLargest(const uint32_t (&maxima)[kColumns], int k) {
   return sorted[k - 1];
 }
 
-// Keys of all coefficients that reach `threshold`; returns their number.
-int Collect(const float* coefficients, uint32_t threshold, const uint32_t (&maxima)[kColumns],
-            uint64_t rows, uint64_t* keys) {
-  int slots[kColumns];
-  int slot_count = 0;
-  for (int s = 0; s < kColumns; ++s) {
-    slots[slot_count] = s;
-    slot_count += maxima[s] >= threshold;
-  }
+// Keys of the coefficients in `slots`; returns their number.
+int Collect(const float* coefficients, const uint64_t (&slots)[kColumns], uint64_t* keys) {
   int count = 0;
-  for (; rows != 0; rows &= rows - 1) {
-    const int h = std::countr_zero(rows);
-    for (int i = 0; i < slot_count; ++i) {
-      const uint32_t magnitude = Magnitude(coefficients[h * 64 + slots[i]]);
-      keys[count] = Key(magnitude, h * 64 + kSlotFrequency[slots[i]]);
-      count += magnitude >= threshold;
+  for (int h = 0; h < kColumns; ++h) {
+    for (uint64_t row = slots[h]; row != 0; row &= row - 1) {
+      const int s = std::countr_zero(row);
+      keys[count++] = Key(Magnitude(coefficients[h * 64 + s]), h * 64 + kSlotFrequency[s]);
     }
   }
   return count;
@@ -54,10 +45,10 @@ void TopK(const TransformKernels& kernels, const float* coefficients, int k, Top
   uint32_t maxima[kColumns];
   kernels.column_maxima(coefficients, maxima);
   const uint32_t threshold = k <= kColumns ? KthLargest(maxima, k) : 0;
-  const uint64_t rows =
-      threshold > 0 ? kernels.rows_reaching(coefficients, threshold) : ~uint64_t{0};
+  uint64_t slots[kColumns];
+  kernels.slots_reaching(coefficients, threshold, slots);
   uint64_t* keys = scratch->keys;
-  const int count = Collect(coefficients, threshold, maxima, rows, keys);
+  const int count = Collect(coefficients, slots, keys);
   if (count > k) std::nth_element(keys, keys + k - 1, keys + count, std::greater<>());
   for (int i = 0; i < k; ++i) positions[i] = static_cast<uint16_t>(PositionOf(keys[i]));
   std::sort(positions, positions + k);

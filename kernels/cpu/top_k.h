@@ -17,8 +17,8 @@ struct TopKScratch {
 // there. Ties go to the lower position; a NaN counts as larger than any number.
 //
 // The k-th largest of the 64 column maxima is a lower bound for the k-th largest coefficient. So
-// for k <= 64 only rows and columns that reach it are examined: about k candidates. For larger k
-// all coefficients are.
+// for k <= 64 only coefficients that reach it are examined: little more than k. For larger k all
+// are.
 void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
           uint16_t* positions, float* values);
 

@@ -105,29 +105,23 @@ struct ScaledStep {
   }
 };
 
-// Rows shorter than a multiple of L end in a vector of which only `cols` lanes are read and
-// written.
+// Lanes [0, lanes) of a vector of parameters, which are all that is read and written of them.
 template <int L, typename Step>
-inline void MoveRow(const Step& step, const int32_t* u, int cols, float* parameters) {
-  for (int c = 0; c < cols; c += L) {
-    const int lanes = cols - c < L ? cols - c : L;
-    F32<L> p = {};
-    __builtin_memcpy(&p, parameters + c, lanes * sizeof(float));
-    p = step(p, Load<L>(u + c));
-    __builtin_memcpy(parameters + c, &p, lanes * sizeof(float));
-  }
+inline void MoveLanes(const Step& step, const int32_t* u, int lanes, float* parameters) {
+  F32<L> p = {};
+  __builtin_memcpy(&p, parameters, lanes * sizeof(float));
+  p = step(p, Load<L>(u));
+  __builtin_memcpy(parameters, &p, lanes * sizeof(float));
 }
 
 template <int L, typename Step>
 inline void Move(const BlockSite& site, const Step& step, const int32_t* u, float* parameters) {
-  for (int r = 0; r < site.rows; ++r) {
+  for (int r = 0; r < site.rows; ++r, u += 64) {
     const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
     float* row = parameters + site.offset + r * site.stride;
-    if (cols == 64) {
-      MoveRow<L>(step, u + r * 64, 64, row);
-    } else {
-      MoveRow<L>(step, u + r * 64, cols, row);
-    }
+    int c = 0;
+    for (; c + L <= cols; c += L) Store<L>(step(Load<L>(row + c), Load<L>(u + c)), row + c);
+    if (c < cols) MoveLanes<L>(step, u + c, cols - c, row + c);
   }
 }
 

@@ -21,8 +21,9 @@ struct TransformKernels {
   void (*forward)(float* x, float* scratch, float* coefficients);
   // greatest[s]: bits of the largest |coefficient| in column s.
   void (*column_maxima)(const float* coefficients, uint32_t greatest[64]);
-  // Bit h is set when row h holds a |coefficient| whose bits are at least `threshold`.
-  uint64_t (*rows_reaching)(const float* coefficients, uint32_t threshold);
+  // Bit s of slots[h] is set when the bits of |coefficient| in row h, column s are at least
+  // `threshold`.
+  void (*slots_reaching)(const float* coefficients, uint32_t threshold, uint64_t slots[64]);
   // momentum <- momentum - IDCT2(entries); positions are natural, not slot order.
   void (*subtract_inverse)(const BlockSite& site, int k, const uint16_t* positions,
                            const float* values, float* scratch, float* x, float* momentum);

@@ -104,20 +104,30 @@ void ColumnMaxima(const float* coefficients, uint32_t greatest[64]) {
   }
 }
 
+// Bit i is set when coefficient i of 32 reaches the threshold. lane_bits[i] is 2^i.
 template <int L>
-uint64_t RowsReaching(const float* coefficients, uint32_t threshold) {
-  uint64_t rows = 0;
-  for (int h = 0; h < 64; ++h) {
-    I32<L> reached = {};
-    for (int s = 0; s < 64; s += L) {
-      reached |= Magnitude<L>(coefficients + h * 64 + s) >= static_cast<int32_t>(threshold);
-    }
-    int64_t parts[L / 2];
-    __builtin_memcpy(parts, &reached, sizeof(reached));
-    for (int i = 1; i < L / 2; ++i) parts[0] |= parts[i];
-    rows |= static_cast<uint64_t>(parts[0] != 0) << h;
+[[gnu::always_inline]] inline uint32_t Reaching(const float* coefficients, I32<L> lane_bits,
+                                                int32_t threshold) {
+  I32<L> reached = {};
+#pragma GCC unroll 8
+  for (int v = 0; v < 32 / L; ++v) {
+    reached |= (Magnitude<L>(coefficients + v * L) >= threshold) & (lane_bits << v * L);
   }
-  return rows;
+  uint32_t bits = 0;
+  for (int i = 0; i < L; ++i) bits |= static_cast<uint32_t>(reached[i]);
+  return bits;
+}
+
+template <int L>
+void SlotsReaching(const float* coefficients, uint32_t threshold, uint64_t slots[64]) {
+  I32<L> lane_bits;
+  for (int i = 0; i < L; ++i) lane_bits[i] = 1 << i;
+  const auto least = static_cast<int32_t>(threshold);
+  for (int h = 0; h < 64; ++h) {
+    const float* row = coefficients + h * 64;
+    slots[h] = uint64_t{Reaching<L>(row + 32, lane_bits, least)} << 32 |
+               Reaching<L>(row, lane_bits, least);
+  }
 }
 
 // Fills one row of t for each vertical frequency that occurs, and its basis row in factors. Returns
@@ -163,7 +173,7 @@ constexpr TransformKernels MakeTransformKernels() {
   return {.momentum = Momentum<L>,
           .forward = Forward<L>,
           .column_maxima = ColumnMaxima<L>,
-          .rows_reaching = RowsReaching<L>,
+          .slots_reaching = SlotsReaching<L>,
           .subtract_inverse = SubtractInverse<L>};
 }
 
