@@ -45,6 +45,25 @@ template <int L, typename V>
   }
 }
 
+// In every lane, of the two signed halves of 16 bits: the sum of their products. The sum must not
+// overflow.
+template <int L>
+[[gnu::always_inline]] inline I32<L> PairProducts(I32<L> a, I32<L> b) {
+#ifdef __SSE2__
+  using Halves = typename Of<2 * L, int16_t>::Type;
+  if constexpr (L == 4) {
+    return (I32<L>)__builtin_ia32_pmaddwd128((Halves)a, (Halves)b);
+  } else if constexpr (L == 8) {
+    return (I32<L>)__builtin_ia32_pmaddwd256((Halves)a, (Halves)b);
+  } else {
+    constexpr int kAll = -1;
+    return (I32<L>)__builtin_ia32_pmaddwd512_mask((Halves)a, (Halves)b, I32<L>{}, kAll);
+  }
+#else
+  return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
 // Strides in elements.
 struct Stride {
   int row;

@@ -2,27 +2,48 @@
 // one instruction set with -ffp-contract=off; see vector.h for the rule on allowed code.
 //
 // The integer inverse transform: the horizontal axis from the non-zero votes only, then the
-// vertical axis by three dense products over the rows that have votes, one for each even-odd half
-// or quarter. Integer sums that cannot overflow are the same in any order, so the splits change no
-// bit.
+// vertical axis by dense products over the rows that have votes, one for each group of frequencies.
+// Integer sums that cannot overflow are the same in any order, so the groups change no bit.
 #pragma once
 
 #include "kernels/basis.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/cpu/vector_inverse.h"
 #include "kernels/cpu/vector_kernels.h"
 
 namespace distro::vector {
 
-// The frequency's group: 0 for odd, 1 for 2 mod 4, 2 for 0 mod 4.
+// The sums of the vertical axis have 32 bits, and a product of 32 bits takes a CPU without AVX-512
+// as long as four of 16 bits. So t is split into t = high * 2^16 + low, both of 16 bits (|t| < 2^20,
+// as sum |V| <= 32767), and each of the two sums is made of pairs of products, for which there is
+// one instruction. A sum of `low` stays below 32 * 1448 * 2^15 < 2^31.
+//
+// Rows of pairs: element c holds the two halves of rows 2i and 2i + 1, the first in its low bits; 0
+// where there is no row 2i + 1.
+struct PairRows {
+  int32_t* high;     // [32, 64]
+  int32_t* low;      // [32, 64]
+  int32_t* factors;  // [32, 32]: basis entries of the rows
+};
+
 template <int L>
-constexpr int GroupOf(int frequency) {
-  return frequency % 2 == 1 ? 0 : (frequency % 4 == 2 ? 1 : 2);
+[[gnu::always_inline]] inline void StoreHalf(I32<L> value, bool second, int32_t* pairs) {
+  Store<L>(second ? Load<L>(pairs) | value << 16 : value & 0xFFFF, pairs);
+}
+
+template <int L>
+[[gnu::always_inline]] inline void StoreSplit(I32<L> t, bool second, int32_t* high, int32_t* low) {
+  StoreHalf<L>(t, second, low);
+  StoreHalf<L>((t + 0x8000) >> 16, second, high);
 }
 
 // t[c] = (sum V*Q[b][c] + 32) >> 6 of one vertical frequency; entries begin .. end-1.
 template <int L>
-inline void HorizontalRow(const BlockVotes& votes, int begin, int end, int32_t* t) {
-  I32<L> parts[2][32 / L] = {};  // even and odd horizontal frequencies, left half
+inline void HorizontalRow(const BlockVotes& votes, int begin, int end, bool second, int32_t* high,
+                          int32_t* low) {
+  I32<L> parts[2][32 / L];  // even and odd horizontal frequencies, left half
+#pragma GCC unroll 8
+  for (int v = 0; v < 32 / L; ++v) parts[0][v] = parts[1][v] = I32<L>{};
   for (int i = begin; i < end; ++i) {
     const int b = votes.positions[i] % 64;
     const int32_t vote = votes.values[i] * (1 << votes.shift);
@@ -30,58 +51,67 @@ inline void HorizontalRow(const BlockVotes& votes, int begin, int end, int32_t* 
   }
   for (int v = 0; v < 32 / L; ++v) {
     const I32<L> even = parts[0][v], odd = parts[1][v];
-    Store<L>((even + odd + 32) >> 6, t + v * L);
-    Store<L>(Reverse<L>((even - odd + 32) >> 6), t + 64 - L - v * L);
+    const int left = v * L, right = 64 - L - v * L;
+    StoreSplit<L>((even + odd + 32) >> 6, second, high + left, low + left);
+    StoreSplit<L>(Reverse<L>((even - odd + 32) >> 6), second, high + right, low + right);
   }
 }
 
-// t and factors hold, from rows 0, 32 and 48 on, the vertical frequencies with votes of the three
-// groups.
+// The vertical frequencies with votes, in rows of pairs by group; `counts`: frequencies of each.
 template <int L>
-inline void HorizontalRows(const BlockVotes& votes, int32_t* t, int32_t* factors, int counts[3]) {
-  constexpr int kFirst[3] = {0, 32, 48};
+inline void HorizontalRows(const BlockVotes& votes, const PairRows& rows, int counts[3]) {
   for (int begin = 0; begin < votes.count;) {
     const int a = votes.positions[begin] / 64;
     int end = begin + 1;
     while (end < votes.count && votes.positions[end] / 64 == a) ++end;
     const int group = GroupOf<L>(a);
-    const int row = kFirst[group] + counts[group]++;
-    HorizontalRow<L>(votes, begin, end, t + row * 64);
-    __builtin_memcpy(factors + row * 32, kBasisQ13Wide.at[a], 32 * sizeof(int32_t));
+    const bool second = counts[group] % 2 == 1;
+    const int pair = (kFirstOfGroup[group] + counts[group]++) / 2;
+    HorizontalRow<L>(votes, begin, end, second, rows.high + pair * 64, rows.low + pair * 64);
+    for (int r = 0; r < 32; r += L)
+      StoreHalf<L>(Load<L>(kBasisQ13Wide.at[a] + r), second, rows.factors + pair * 32 + r);
     begin = end;
   }
 }
 
-// Undoes the two splits: parts rows 0..31 odd, 32..47 two mod four, 48..63 zero mod four.
+// Of kRows rows and L columns of a group's sums: out[r][c] = sum factors[i][r] * t[i][c].
+template <int L, int kRows>
+[[gnu::always_inline]] inline void VerticalTile(const PairRows& rows, int pairs, int32_t* out) {
+  I32<L> high[kRows] = {}, low[kRows] = {};
+  for (int i = 0; i < pairs; ++i) {
+    const I32<L> t_high = Load<L>(rows.high + i * 64), t_low = Load<L>(rows.low + i * 64);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const I32<L> factor = rows.factors[i * 32 + r] - I32<L>{};
+      high[r] += PairProducts<L>(factor, t_high);
+      low[r] += PairProducts<L>(factor, t_low);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) Store<L>((high[r] << 16) + low[r], out + r * 64);
+}
+
 template <int L>
-inline void JoinRows(const int32_t* parts, int32_t* u) {
-  for (int r = 0; r < 16; ++r) {
+inline void VerticalSums(const PairRows& rows, int group, int count, int32_t* parts) {
+  constexpr int kRows = L == 16 ? 8 : 4;  // two sums each, factors and t fill the registers
+  const int first = kFirstOfGroup[group], pair = first / 2;
+  for (int r = 0; r < kRowsOfGroup[group]; r += kRows) {
     for (int c = 0; c < 64; c += L) {
-      const I32<L> quarter = Load<L>(parts + (48 + r) * 64 + c),
-                   other = Load<L>(parts + (32 + r) * 64 + c);
-      const I32<L> outer = quarter + other, inner = quarter - other;
-      const I32<L> odd_outer = Load<L>(parts + r * 64 + c),
-                   odd_inner = Load<L>(parts + (31 - r) * 64 + c);
-      Store<L>(outer + odd_outer, u + r * 64 + c);
-      Store<L>(inner + odd_inner, u + (31 - r) * 64 + c);
-      Store<L>(inner - odd_inner, u + (32 + r) * 64 + c);
-      Store<L>(outer - odd_outer, u + (63 - r) * 64 + c);
+      VerticalTile<L, kRows>({.high = rows.high + pair * 64 + c,
+                              .low = rows.low + pair * 64 + c,
+                              .factors = rows.factors + pair * 32 + r},
+                             (count + 1) / 2, parts + (first + r) * 64 + c);
     }
   }
 }
 
 template <int L>
 void InverseInteger(const BlockVotes& votes, int32_t* scratch, int32_t* u) {
-  int32_t* t = u;
   int32_t* parts = scratch;
-  int32_t* factors = scratch + 4096;
+  const PairRows rows = {.high = u, .low = u + 2048, .factors = scratch + 4096};
   int counts[3] = {};
-  HorizontalRows<L>(votes, t, factors, counts);
-  Multiply<L, int32_t, 64>(factors, {1, 32}, t, counts[0], 32, parts, 64);
-  Multiply<L, int32_t, 64>(factors + 32 * 32, {1, 32}, t + 32 * 64, counts[1], 16, parts + 32 * 64,
-                           64);
-  Multiply<L, int32_t, 64>(factors + 48 * 32, {1, 32}, t + 48 * 64, counts[2], 16, parts + 48 * 64,
-                           64);
+  HorizontalRows<L>(votes, rows, counts);
+  for (int group = 0; group < 3; ++group) VerticalSums<L>(rows, group, counts[group], parts);
   JoinRows<L>(parts, u);
 }
 

@@ -7,14 +7,14 @@
 
 namespace distro::vector {
 
-// kRows x 2L elements of a product; the accumulators stay in registers.
+// kRows x 2L elements of a product; the accumulators stay in registers. b [depth, 2L] without gaps.
 template <int L, int kRows>
 [[gnu::always_inline]] inline void ProductTile(const float* a, int64_t a_row, const float* b,
-                                               int64_t b_row, int64_t depth, const ProductSum& sum,
+                                               int64_t depth, const ProductSum& sum,
                                                const float* addend, float* out, int64_t out_row) {
   F32<L> sums[kRows][2] = {};
   for (int64_t k = 0; k < depth; ++k) {
-    const F32<L> left = Load<L>(b + k * b_row), right = Load<L>(b + k * b_row + L);
+    const F32<L> left = Load<L>(b + k * 2 * L), right = Load<L>(b + k * 2 * L + L);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const float factor = a[r * a_row + k];
@@ -33,18 +33,35 @@ template <int L, int kRows>
   }
 }
 
+// 2L columns of the product. b is read from a copy of as many of its columns and 2048 / L of its rows,
+// 16 KiB that stay in the first cache: in b itself, rows of a power of two elements share few sets.
+template <int L>
+inline void ProductColumns(const ProductShape& shape, int64_t col, const float* a, const float* b,
+                           ProductSum sum, const float* addend, float* out) {
+  constexpr int kRows = L == 16 ? 8 : 4;
+  constexpr int64_t kDepth = 2048 / L;
+  const int64_t cols = shape.cols;
+  const int64_t rows = shape.symmetric && col + 2 * L < shape.rows ? col + 2 * L : shape.rows;
+  alignas(64) float copy[kDepth * 2 * L];
+  for (int64_t first = 0; first < shape.depth; first += kDepth) {
+    const int64_t depth = shape.depth - first < kDepth ? shape.depth - first : kDepth;
+    for (int64_t k = 0; k < depth; ++k)
+      __builtin_memcpy(copy + k * 2 * L, b + (first + k) * cols + col, 2 * L * sizeof(float));
+    for (int64_t row = 0; row < rows; row += kRows) {
+      const int64_t at = row * cols + col;
+      ProductTile<L, kRows>(a + row * shape.depth + first, shape.depth, copy, depth, sum,
+                            addend == nullptr ? nullptr : addend + at, out + at, cols);
+    }
+    sum.addend = 1;  // to what is there
+    addend = out;
+  }
+}
+
 template <int L>
 void Product(const ProductShape& shape, const float* a, const float* b, const ProductSum& sum,
              const float* addend, float* out) {
-  constexpr int kRows = L == 16 ? 8 : 4;
-  for (int64_t col = 0; col < shape.cols; col += 2 * L) {
-    for (int64_t row = 0; row < shape.rows; row += kRows) {
-      if (shape.symmetric && row >= col + 2 * L) break;
-      const int64_t at = row * shape.cols + col;
-      ProductTile<L, kRows>(a + row * shape.depth, shape.depth, b + col, shape.cols, shape.depth,
-                            sum, addend == nullptr ? nullptr : addend + at, out + at, shape.cols);
-    }
-  }
+  for (int64_t col = 0; col < shape.cols; col += 2 * L)
+    ProductColumns<L>(shape, col, a, b, sum, addend, out);
 }
 
 template <int L>

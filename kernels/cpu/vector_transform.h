@@ -8,6 +8,7 @@
 
 #include "kernels/basis.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/cpu/vector_inverse.h"
 #include "kernels/cpu/vector_kernels.h"
 
 namespace distro::vector {
@@ -130,23 +131,23 @@ void SlotsReaching(const float* coefficients, uint32_t threshold, uint64_t slots
   }
 }
 
-// Fills one row of t for each vertical frequency that occurs, and its basis row in factors. Returns
-// the number of rows.
+// Fills one row of t for each vertical frequency that occurs, by group, and its basis row in
+// factors; `counts`: rows of each group.
 template <int L>
-inline int InverseRows(int k, const uint16_t* positions, const float* values, float* t,
-                       float* factors) {
-  int rows = 0;
-  for (int i = 0; i < k; ++rows) {
+inline void InverseRows(int k, const uint16_t* positions, const float* values, float* t,
+                        float* factors, int counts[3]) {
+  for (int i = 0; i < k;) {
     const int h = positions[i] / 64;
     F32<L> sums[64 / L] = {};
     for (; i < k && positions[i] / 64 == h; ++i) {
       const float* basis = kBasis.at[positions[i] % 64];
       for (int v = 0; v < 64 / L; ++v) sums[v] += values[i] * Load<L>(basis + v * L);
     }
-    for (int v = 0; v < 64 / L; ++v) Store<L>(sums[v], t + rows * 64 + v * L);
-    __builtin_memcpy(factors + rows * 64, kBasis.at[h], 64 * sizeof(float));
+    const int group = GroupOf<L>(h);
+    const int row = kFirstOfGroup[group] + counts[group]++;
+    for (int v = 0; v < 64 / L; ++v) Store<L>(sums[v], t + row * 64 + v * L);
+    __builtin_memcpy(factors + row * 32, kBasis.at[h], 32 * sizeof(float));
   }
-  return rows;
 }
 
 template <int L>
@@ -159,9 +160,16 @@ inline void SubtractRow(const float* x, int cols, float* momentum) {
 template <int L>
 void SubtractInverse(const BlockSite& site, int k, const uint16_t* positions, const float* values,
                      float* scratch, float* x, float* momentum) {
+  float* parts = scratch;
   float* factors = scratch + 4096;
-  const int rows = InverseRows<L>(k, positions, values, scratch, factors);
-  Multiply<L, float, 64>(factors, {1, 64}, scratch, rows, 64, x, 64);
+  int counts[3] = {};
+  InverseRows<L>(k, positions, values, x, factors, counts);
+  for (int group = 0; group < 3; ++group) {
+    const int first = kFirstOfGroup[group];
+    Multiply<L, float, 64>(factors + first * 32, {1, 32}, x + first * 64, counts[group],
+                           kRowsOfGroup[group], parts + first * 64, 64);
+  }
+  JoinRows<L>(parts, x);
   for (int r = 0; r < site.rows; ++r) {
     const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
     SubtractRow<L>(x + r * 64, cols, momentum + site.offset + r * site.stride);

@@ -78,7 +78,7 @@ TEST_P(ApplyTest, EveryShapeAndVoteCountGivesTheReferencesBits) {
 // Signs alone would hide an error in the last bits of the sums.
 TEST(InverseIntegerTest, SumsAreTheReferencesAtEveryWidth) {
   for (const auto& [entries, largest] :
-       {std::pair{1, 1}, {8, 100}, {128, 3}, {2000, 16}, {4096, 32767}}) {
+       {std::pair{1, 1}, {8, 100}, {22, 1448}, {128, 3}, {2000, 16}, {4096, 32767}}) {
     const Votes votes = RandomVotes(entries + 1, 20, entries, largest);
     for (int b = 0; b < 20; ++b) {
       const BlockVotes block = VotesOfBlock(View(votes), b).value();

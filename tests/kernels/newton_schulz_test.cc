@@ -87,7 +87,8 @@ TEST_P(NewtonSchulzTest, SingularValuesComeNearOne) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, NewtonSchulzTest,
                          ::testing::Values(Shape{64, 64}, Shape{32, 96}, Shape{96, 40},
-                                           Shape{17, 33}, Shape{1, 5}, Shape{70, 7}));
+                                           Shape{17, 33}, Shape{1, 5}, Shape{70, 7},
+                                           Shape{3, 600}));
 
 TEST(NewtonSchulzTest, ZerosStayZerosAndScaleDoesNotMatter) {
   std::vector<float> zeros(12, 0);
