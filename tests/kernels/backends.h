@@ -2,6 +2,7 @@
 // reads and writes outside their bounds.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/device.h"
 #include "tests/kernels/emulated_cuda.h"
 #include "tests/kernels/waiting_backend.h"
 
@@ -68,6 +70,15 @@ inline std::vector<uint32_t> Bits(absl::Span<const float> x) {
   std::vector<uint32_t> bits;
   for (float value : x) bits.push_back(std::bit_cast<uint32_t>(value));
   return bits;
+}
+
+// The content is in the host's part; CopyIn takes it to the device's.
+template <typename T>
+TwinArray<T> TwinOf(Device* device, const std::vector<T>& content) {
+  TwinArray<T> twin(device);
+  EXPECT_TRUE(twin.Resize(content.size()).ok());
+  std::copy(content.begin(), content.end(), twin.host().begin());
+  return twin;
 }
 
 // Uniform in [-1, 1).

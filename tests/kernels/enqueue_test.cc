@@ -40,9 +40,7 @@ class EnqueueTest : public ::testing::TestWithParam<DeviceCase> {
   }
   template <typename T>
   TwinArray<T> Twin(const std::vector<T>& content) {
-    TwinArray<T> twin(device_.get());
-    EXPECT_TRUE(twin.Resize(content.size()).ok());
-    std::copy(content.begin(), content.end(), twin.host().begin());
+    TwinArray<T> twin = testing::TwinOf(device_.get(), content);
     twin.CopyIn();
     return twin;
   }

@@ -12,6 +12,8 @@
 namespace distro {
 namespace {
 
+using testing::TwinOf;
+
 constexpr size_t kTooMuch = size_t{1} << 50;
 
 struct GpuCase {
@@ -34,18 +36,11 @@ class GpuTest : public ::testing::TestWithParam<GpuCase> {
 };
 INSTANTIATE_TEST_SUITE_P(All, GpuTest, ::testing::ValuesIn(AllGpus()), NameOf);
 
-TwinArray<float> Array(Device* device, const std::vector<float>& content) {
-  TwinArray<float> array(device);
-  EXPECT_TRUE(array.Resize(content.size()).ok());
-  std::copy(content.begin(), content.end(), array.host().begin());
-  return array;
-}
-
 // The hash of an array.
 class HashOf {
  public:
   HashOf(cuda::Gpu* gpu, const std::vector<float>& content)
-      : gpu_(gpu), array_(Array(gpu, content)), sum_(gpu) {
+      : gpu_(gpu), array_(TwinOf(gpu, content)), sum_(gpu) {
     EXPECT_TRUE(sum_.Resize(1).ok());
   }
   void Enqueue() {
@@ -75,12 +70,12 @@ void ExpectThatLaunchesSucceed(cuda::Gpu* gpu) {
 // Each copy overwrites what the work before it reads.
 TEST_P(GpuTest, CopiesBesideRunAfterEarlierWorkAndBeforeTheWorkThatAwaitsThem) {
   constexpr size_t kElements = 1000, kRounds = 4;
-  TwinArray<float> array = Array(gpu_.get(), std::vector<float>(kElements, 0));
+  TwinArray<float> array = TwinOf(gpu_.get(), std::vector<float>(kElements, 0));
   array.CopyIn();
   std::vector<TwinArray<float>> sent, seen;
   for (size_t round = 0; round < kRounds; ++round) {
-    sent.push_back(Array(gpu_.get(), std::vector<float>(kElements, 1.0f + round)));
-    seen.push_back(Array(gpu_.get(), std::vector<float>(kElements, -1)));
+    sent.push_back(TwinOf(gpu_.get(), std::vector<float>(kElements, 1.0f + round)));
+    seen.push_back(TwinOf(gpu_.get(), std::vector<float>(kElements, -1)));
   }
   for (size_t round = 0; round < kRounds; ++round) {
     gpu_->CopyOut(array.device().data(), kElements * sizeof(float), seen[round].host().data());
@@ -97,7 +92,7 @@ TEST_P(GpuTest, CopiesBesideRunAfterEarlierWorkAndBeforeTheWorkThatAwaitsThem) {
 }
 
 TEST_P(GpuTest, FinishAwaitsCopiesBeside) {
-  TwinArray<float> array = Array(gpu_.get(), {1, 2, 3});
+  TwinArray<float> array = TwinOf<float>(gpu_.get(), {1, 2, 3});
   gpu_->CopyInBeside(array.host().data(), 3 * sizeof(float), array.device().data());
   ASSERT_TRUE(gpu_->Finish().ok());
   std::fill(array.host().begin(), array.host().end(), 0);  // the copy does not read it any more
@@ -115,7 +110,7 @@ TEST_P(GpuTest, ARequestForTooMuchMemoryDoesNotFailTheNextLaunch) {
 }
 
 TEST_P(GpuTest, FinishReturnsTheFirstErrorOnce) {
-  TwinArray<float> array = Array(gpu_.get(), {1, 2, 3});
+  TwinArray<float> array = TwinOf<float>(gpu_.get(), {1, 2, 3});
   gpu_->CopyIn(nullptr, sizeof(float), array.device().data());
   gpu_->Fill(nullptr, 0, sizeof(float));
   const absl::Status failed = gpu_->Finish();

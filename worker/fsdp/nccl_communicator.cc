@@ -9,6 +9,7 @@
 #include "worker/fsdp/collective_checks.h"
 #include "worker/fsdp/nccl_group.h"
 #include "worker/fsdp/transfers.h"
+#include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
 namespace {
@@ -227,11 +228,7 @@ class NcclCommunicator final : public Communicator {
 
   // All of the flat for one call, or the longest range for a call each.
   int64_t ZerosNeeded(absl::Span<const int64_t> cuts) const {
-    if (AreEqual(cuts)) return cuts.back();
-    int64_t longest = 0;
-    for (int rank = 0; rank < ranks(); ++rank)
-      longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
-    return longest;
+    return AreEqual(cuts) ? cuts.back() : LongestRange(cuts);
   }
 
   // An event with the time, after what this communicator's stream has.

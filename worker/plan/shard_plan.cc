@@ -87,6 +87,13 @@ RankShard ShardOf(const Layout& layout, absl::Span<const UnitFlat> units, int ra
 
 }  // namespace
 
+int64_t LongestRange(absl::Span<const int64_t> cuts) {
+  int64_t longest = 0;
+  for (size_t rank = 1; rank < cuts.size(); ++rank)
+    longest = std::max(longest, cuts[rank] - cuts[rank - 1]);
+  return longest;
+}
+
 std::vector<ShardRun> WholeRuns(const Layout& layout) {
   std::vector<ShardRun> runs;
   for (const TensorLayout& tensor : layout.tensors()) {

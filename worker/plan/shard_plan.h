@@ -56,6 +56,9 @@ struct UnitFlat {
   std::vector<int64_t> cuts;        // [R + 1]: rank r has [cuts[r], cuts[r+1]) of the flat
 };
 
+// Elements of the longest range of `cuts`.
+int64_t LongestRange(absl::Span<const int64_t> cuts);
+
 struct RankShard {
   std::vector<ShardRun> runs;         // in manifest order
   std::vector<int64_t> unit_offsets;  // [units + 1]: a unit's range begins there in the shard

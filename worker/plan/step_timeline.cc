@@ -81,20 +81,14 @@ class Timeline {
     return 4 * most;
   }
   int64_t LargestPart(const UnitFlat& flat) const {
-    return ShardsParameters(options().sharding) ? LargestRange(flat) : flat.elements;
-  }
-  int64_t LargestRange(const UnitFlat& flat) const {
-    int64_t most = 0;
-    for (int rank = 0; rank < request_.ranks; ++rank)
-      most = std::max(most, flat.cuts[rank + 1] - flat.cuts[rank]);
-    return most;
+    return ShardsParameters(options().sharding) ? LongestRange(flat.cuts) : flat.elements;
   }
 
   // The bytes of a reduction of the unit's gradients: the flat, and on GPUs the rank's range of the
   // result, which is then added to the sums or converted (NcclCommunicator).
   int64_t Reducing(int unit) const {
     const UnitFlat& flat = shards_.units()[unit];
-    return (flat.elements + (request_.cuda ? LargestRange(flat) : 0)) *
+    return (flat.elements + (request_.cuda ? LongestRange(flat.cuts) : 0)) *
            BytesOf(options().reduce_dtype);
   }
 
