@@ -13,10 +13,10 @@
 
 namespace distro::vector {
 
-// The sums of the vertical axis have 32 bits, and a product of 32 bits takes a CPU without AVX-512
-// as long as four of 16 bits. So t is split into t = high * 2^16 + low, both of 16 bits (|t| < 2^20,
-// as sum |V| <= 32767), and each of the two sums is made of pairs of products, for which there is
-// one instruction. A sum of `low` stays below 32 * 1448 * 2^15 < 2^31.
+// The sums of the vertical axis have 32 bits. Products of 32 bits are slow on many CPUs, while one
+// instruction multiplies pairs of 16 bits and adds each pair. So t (|t| < 2^20, as sum |V| <= 32767)
+// is split into t = high * 2^16 + low, both of 16 bits, and each is summed in pairs. A sum of `low`
+// stays below 32 * 1448 * 2^15 < 2^31.
 //
 // Rows of pairs: element c holds the two halves of rows 2i and 2i + 1, the first in its low bits; 0
 // where there is no row 2i + 1.
@@ -88,7 +88,10 @@ template <int L, int kRows>
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) Store<L>((high[r] << 16) + low[r], out + r * 64);
+  for (int r = 0; r < kRows; ++r) {
+    using Words = typename Of<L, uint32_t>::Type;  // of the sum, but not of high * 2^16, 32 bits do
+    Store<L>((I32<L>)(((Words)high[r] << 16) + (Words)low[r]), out + r * 64);
+  }
 }
 
 template <int L>
