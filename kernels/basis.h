@@ -22,12 +22,4 @@ extern const BasisTable<int16_t>
     kBasisQ13;  // round(2^13 * basis), normative (docs/algorithm.md, "Exactness")
 extern const BasisTable<int32_t> kBasisQ13Wide;  // the same, widened
 
-// The forward transform of one axis splits twice into even and odd halves and so makes its 64
-// frequencies in three groups: the odd ones, then 2 mod 4, then 0 mod 4, ascending within each.
-// Slot s holds frequency kSlotFrequency[s].
-extern const uint8_t kSlotFrequency[64];
-extern const uint8_t kFrequencySlot[64];
-// at[n][s]: basis entry of frequency kSlotFrequency[s] at sample n.
-extern const BasisTable<float> kBasisColumns;
-
 }  // namespace distro

@@ -21,8 +21,8 @@ void DeltaTransform::AppendLargest(const MatrixShape& matrix, absl::Span<const f
   CheckShape(update->k >= 1 && update->k <= kBlockElements, "k is outside 1..4096");
   for (int64_t block = 0; block < matrix.Blocks(); ++block) {
     Gather(SiteOf(matrix, block), a.data());
-    transform_.forward(block_, scratch_, coefficients_);
-    TopK(transform_, coefficients_, update->k, &top_k_, positions_, chosen_);
+    transform_.forward(block_, scratch_);
+    TopK(transform_, block_, update->k, &top_k_, positions_, chosen_);
     const auto k = static_cast<size_t>(update->k);
     AppendRecord(absl::MakeSpan(positions_, k), absl::MakeSpan(chosen_, k), update->k, cap, update);
   }

@@ -43,7 +43,6 @@ class DeltaTransform {
   // Scratch of one block.
   alignas(64) float block_[kBlockElements];
   alignas(64) float scratch_[2 * kBlockElements];
-  alignas(64) float coefficients_[kBlockElements];
   uint16_t positions_[kBlockElements];
   float chosen_[kBlockElements];
   TopKScratch top_k_;

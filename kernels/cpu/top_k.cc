@@ -4,8 +4,6 @@
 #include <bit>
 #include <functional>
 
-#include "kernels/basis.h"
-
 namespace distro {
 namespace {
 
@@ -26,13 +24,13 @@ uint32_t KthLargest(const uint32_t (&maxima)[kColumns], int k) {
   return sorted[k - 1];
 }
 
-// Keys of the coefficients in `slots`; returns their number.
-int Collect(const float* coefficients, const uint64_t (&slots)[kColumns], uint64_t* keys) {
+// Keys of the coefficients in `columns` of each row; returns their number.
+int Collect(const float* coefficients, const uint64_t (&columns)[kColumns], uint64_t* keys) {
   int count = 0;
   for (int h = 0; h < kColumns; ++h) {
-    for (uint64_t row = slots[h]; row != 0; row &= row - 1) {
-      const int s = std::countr_zero(row);
-      keys[count++] = Key(Magnitude(coefficients[h * 64 + s]), h * 64 + kSlotFrequency[s]);
+    for (uint64_t row = columns[h]; row != 0; row &= row - 1) {
+      const int position = h * 64 + std::countr_zero(row);
+      keys[count++] = Key(Magnitude(coefficients[position]), position);
     }
   }
   return count;
@@ -45,16 +43,14 @@ void TopK(const TransformKernels& kernels, const float* coefficients, int k, Top
   uint32_t maxima[kColumns];
   kernels.column_maxima(coefficients, maxima);
   const uint32_t threshold = k <= kColumns ? KthLargest(maxima, k) : 0;
-  uint64_t slots[kColumns];
-  kernels.slots_reaching(coefficients, threshold, slots);
+  uint64_t columns[kColumns];
+  kernels.columns_reaching(coefficients, threshold, columns);
   uint64_t* keys = scratch->keys;
-  const int count = Collect(coefficients, slots, keys);
+  const int count = Collect(coefficients, columns, keys);
   if (count > k) std::nth_element(keys, keys + k - 1, keys + count, std::greater<>());
   for (int i = 0; i < k; ++i) positions[i] = static_cast<uint16_t>(PositionOf(keys[i]));
   std::sort(positions, positions + k);
-  for (int i = 0; i < k; ++i) {
-    values[i] = coefficients[positions[i] / 64 * 64 + kFrequencySlot[positions[i] % 64]];
-  }
+  for (int i = 0; i < k; ++i) values[i] = coefficients[positions[i]];
 }
 
 }  // namespace distro

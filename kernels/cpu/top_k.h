@@ -1,4 +1,4 @@
-// Exact selection of the k largest coefficients of a block in slot order (basis.h).
+// Exact selection of the k largest coefficients of a block.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct TopKScratch {
   uint64_t keys[kBlockElements];
 };
 
-// Writes the k positions (natural order, ascending) of largest magnitude and the coefficients
-// there. Ties go to the lower position; a NaN counts as larger than any number.
+// Writes the k positions (ascending) of largest magnitude and the coefficients there. Ties go to
+// the lower position; a NaN counts as larger than any number.
 //
 // The k-th largest of the 64 column maxima is a lower bound for the k-th largest coefficient. So
 // for k <= 64 only coefficients that reach it are examined: little more than k. For larger k all

@@ -1,10 +1,10 @@
-// Vectors of L lanes through the compiler's vector extension, and the matrix product that all
-// transforms use.
+// Vectors of L lanes through the compiler's vector extension, and the matrix product that the
+// inverse transforms use.
 //
 // Everything here is a template over L, and each L is used for one instruction set only. Symbols
 // emitted by a file compiled for AVX2 therefore differ from the baseline's, and the linker cannot
-// use AVX2 code on a CPU without it. Keep this rule: no inline function without L in these files,
-// and only types from the standard library.
+// use AVX2 code on a CPU without it. Keep this rule: no inline function without L, in its arguments
+// or in their types, in these files, and only types from the standard library.
 #pragma once
 
 #include <cstdint>

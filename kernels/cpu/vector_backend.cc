@@ -56,8 +56,8 @@ class VectorBackend : public Backend {
       for (int64_t b = 0; b < t.blocks.count; ++b) {
         transform_.momentum(SiteOf(t.matrix, t.blocks.first + b), options, t.gradient.data(),
                             t.momentum.data(), block_);
-        transform_.forward(block_, scratch_, coefficients_);
-        TopK(transform_, coefficients_, options.k, &top_k_, t.positions.data() + b * options.k,
+        transform_.forward(block_, scratch_);
+        TopK(transform_, block_, options.k, &top_k_, t.positions.data() + b * options.k,
              t.values.data() + b * options.k);
       }
     }
@@ -127,7 +127,6 @@ class VectorBackend : public Backend {
   // Scratch of one block.
   alignas(64) float block_[kBlockElements];
   alignas(64) float scratch_[2 * kBlockElements];
-  alignas(64) float coefficients_[kBlockElements];
   alignas(64) int32_t sums_[kBlockElements];
   alignas(64) int32_t integer_scratch_[2 * kBlockElements];
   TopKScratch top_k_;

@@ -2,8 +2,7 @@
 // widths share one source (vector_transform.h, vector_exact.h), compiled once per instruction set.
 // Pure functions, thread-safe.
 //
-// Blocks are f32 or i32 [64, 64], 64-byte aligned. Coefficients lie in slot order: vertical
-// frequencies in natural order, horizontal ones as kSlotFrequency says.
+// Blocks are f32 or i32 [64, 64], 64-byte aligned.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@ struct TransformKernels {
   // reference::Momentum; x is the block, padding zero.
   void (*momentum)(const BlockSite& site, const CompressOptions& options, const float* gradient,
                    float* momentum, float* x);
-  // Destroys x.
-  void (*forward)(float* x, float* scratch, float* coefficients);
-  // greatest[s]: bits of the largest |coefficient| in column s.
+  // x <- DCT2(x); scratch: f32 [64, 64].
+  void (*forward)(float* x, float* scratch);
+  // greatest[w]: bits of the largest |coefficient| in column w.
   void (*column_maxima)(const float* coefficients, uint32_t greatest[64]);
-  // Bit s of slots[h] is set when the bits of |coefficient| in row h, column s are at least
+  // Bit w of columns[h] is set when the bits of |coefficient| in row h, column w are at least
   // `threshold`.
-  void (*slots_reaching)(const float* coefficients, uint32_t threshold, uint64_t slots[64]);
-  // momentum <- momentum - IDCT2(entries); positions are natural, not slot order.
+  void (*columns_reaching)(const float* coefficients, uint32_t threshold, uint64_t columns[64]);
+  // momentum <- momentum - IDCT2(entries); scratch: f32 [2, 64, 64].
   void (*subtract_inverse)(const BlockSite& site, int k, const uint16_t* positions,
                            const float* values, float* scratch, float* x, float* momentum);
 };

@@ -1,15 +1,14 @@
 // Bodies of TransformKernels for vectors of L floats. Included by the files that compile them for
 // one instruction set, with multiply-adds contracted; see vector.h for the rule on allowed code.
-//
-// An axis of the forward transform: two even-odd splits, then three dense products (32 x 32 odd
-// frequencies, 16 x 16 for 2 mod 4, 16 x 16 for 0 mod 4): 1536 multiply-adds a column instead of
-// 4096.
 #pragma once
+
+#include <utility>
 
 #include "kernels/basis.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/cpu/vector_inverse.h"
 #include "kernels/cpu/vector_kernels.h"
+#include "kernels/forward_transform.h"
 
 namespace distro::vector {
 
@@ -41,49 +40,69 @@ void Momentum(const BlockSite& site, const CompressOptions& options, const float
   }
 }
 
-// d rows 0..31: odd part; 32..47: odd part of the even part; 48..63: its even part.
-template <int L>
-inline void SplitRows(const float* x, float* d) {
-  for (int r = 0; r < 16; ++r) {
-    for (int c = 0; c < 64; c += L) {
-      const F32<L> a = Load<L>(x + r * 64 + c), b = Load<L>(x + (31 - r) * 64 + c);
-      const F32<L> p = Load<L>(x + (32 + r) * 64 + c), q = Load<L>(x + (63 - r) * 64 + c);
-      const F32<L> outer = a + q, inner = b + p;
-      Store<L>(a - q, d + r * 64 + c);
-      Store<L>(b - p, d + (31 - r) * 64 + c);
-      Store<L>(outer - inner, d + (32 + r) * 64 + c);
-      Store<L>(outer + inner, d + (48 + r) * 64 + c);
-    }
+// Lanes of the concatenation of a and b.
+template <int L, typename V, int... kLanes>
+[[gnu::always_inline]] inline F32<L> Pick(V a, V b, std::integer_sequence<int, kLanes...>) {
+  return __builtin_shufflevector(a, b, kLanes...);
+}
+
+// Four floats of each of the rows 0, 4, 8, ... L - 4.
+template <int L, int kLanes = L>
+[[gnu::always_inline]] inline F32<kLanes> LoadQuads(const float* x) {
+  if constexpr (kLanes == 4) {
+    F32<4> quad;
+    __builtin_memcpy(&quad, x, sizeof(quad));
+    return quad;
+  } else {
+    constexpr int kHalf = kLanes / 2;
+    return Pick<kLanes>(LoadQuads<L, kHalf>(x), LoadQuads<L, kHalf>(x + kHalf * 64),
+                        std::make_integer_sequence<int, kLanes>());
   }
 }
 
-// The same along every row.
+template <int L, int kFirst, int... kLanes>
+[[gnu::always_inline]] inline F32<L> ZipOf(F32<L> a, F32<L> b,
+                                           std::integer_sequence<int, kLanes...>) {
+  return __builtin_shufflevector(a, b,
+                                 (kLanes % 2 * L + kLanes / 4 * 4 + kLanes % 4 / 2 + kFirst)...);
+}
+// In every four lanes: a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1].
+template <int L, int kFirst>
+[[gnu::always_inline]] inline F32<L> Zip(F32<L> a, F32<L> b) {
+  return ZipOf<L, kFirst>(a, b, std::make_integer_sequence<int, L>());
+}
+
+// Four columns of L rows: transposes of 4 x 4 elements, side by side.
 template <int L>
-inline void SplitColumns(const float* x, float* d) {
-  for (int r = 0; r < 64; ++r, x += 64, d += 64) {
-    for (int c = 0; c < 16; c += L) {
-      const F32<L> a = Load<L>(x + c), b = Reverse<L>(Load<L>(x + 32 - L - c));
-      const F32<L> p = Load<L>(x + 32 + c), q = Reverse<L>(Load<L>(x + 64 - L - c));
-      const F32<L> outer = a + q, inner = b + p;
-      Store<L>(a - q, d + c);
-      Store<L>(Reverse<L>(b - p), d + 32 - L - c);
-      Store<L>(outer - inner, d + 32 + c);
-      Store<L>(outer + inner, d + 48 + c);
-    }
+[[gnu::always_inline]] inline void LoadColumns(const float* x, F32<L> columns[4]) {
+  const F32<L> a = LoadQuads<L>(x), b = LoadQuads<L>(x + 64);
+  const F32<L> c = LoadQuads<L>(x + 128), d = LoadQuads<L>(x + 192);
+  const F32<L> ac_left = Zip<L, 0>(a, c), bd_left = Zip<L, 0>(b, d);
+  const F32<L> ac_right = Zip<L, 2>(a, c), bd_right = Zip<L, 2>(b, d);
+  columns[0] = Zip<L, 0>(ac_left, bd_left);
+  columns[1] = Zip<L, 2>(ac_left, bd_left);
+  columns[2] = Zip<L, 0>(ac_right, bd_right);
+  columns[3] = Zip<L, 2>(ac_right, bd_right);
+}
+
+// The transforms of the rows of x are the columns of `out`. All in one function: the compiler
+// spills fewer of the 64 vectors than calls of smaller transforms pass in memory.
+template <int L>
+[[gnu::flatten]] void TransformRows(const float* x, float* out) {
+  for (int row = 0; row < 64; row += L) {
+    F32<L> samples[64];
+#pragma GCC unroll 16
+    for (int n = 0; n < 64; n += 4) LoadColumns<L>(x + row * 64 + n, samples + n);
+    DctTwo</*kDivisor=*/8>(samples);
+#pragma GCC unroll 64
+    for (int f = 0; f < 64; ++f) Store<L>(samples[f], out + f * 64 + row);
   }
 }
 
 template <int L>
-void Forward(float* x, float* scratch, float* coefficients) {
-  SplitRows<L>(x, scratch);
-  Multiply<L, float, 64>(kBasis.at[1], {128, 1}, scratch, 32, 32, x + 64, 128);
-  Multiply<L, float, 64>(kBasis.at[2], {256, 1}, scratch + 32 * 64, 16, 16, x + 128, 256);
-  Multiply<L, float, 64>(kBasis.at[0], {256, 1}, scratch + 48 * 64, 16, 16, x, 256);
-  SplitColumns<L>(x, scratch);
-  const float* basis = kBasisColumns.at[0];
-  Multiply<L, float, 32>(scratch, {64, 1}, basis, 32, 64, coefficients, 64);
-  Multiply<L, float, 16>(scratch + 32, {64, 1}, basis + 32, 16, 64, coefficients + 32, 64);
-  Multiply<L, float, 16>(scratch + 48, {64, 1}, basis + 48, 16, 64, coefficients + 48, 64);
+void Forward(float* x, float* scratch) {
+  TransformRows<L>(x, scratch);
+  TransformRows<L>(scratch, x);
 }
 
 template <int L>
@@ -95,13 +114,13 @@ template <int L>
 
 template <int L>
 void ColumnMaxima(const float* coefficients, uint32_t greatest[64]) {
-  for (int s = 0; s < 64; s += L) {
+  for (int w = 0; w < 64; w += L) {
     I32<L> most = {};
     for (int h = 0; h < 64; ++h) {
-      const I32<L> magnitude = Magnitude<L>(coefficients + h * 64 + s);
+      const I32<L> magnitude = Magnitude<L>(coefficients + h * 64 + w);
       most = magnitude > most ? magnitude : most;
     }
-    __builtin_memcpy(greatest + s, &most, sizeof(most));
+    __builtin_memcpy(greatest + w, &most, sizeof(most));
   }
 }
 
@@ -120,14 +139,14 @@ template <int L>
 }
 
 template <int L>
-void SlotsReaching(const float* coefficients, uint32_t threshold, uint64_t slots[64]) {
+void ColumnsReaching(const float* coefficients, uint32_t threshold, uint64_t columns[64]) {
   I32<L> lane_bits;
   for (int i = 0; i < L; ++i) lane_bits[i] = 1 << i;
   const auto least = static_cast<int32_t>(threshold);
   for (int h = 0; h < 64; ++h) {
     const float* row = coefficients + h * 64;
-    slots[h] = uint64_t{Reaching<L>(row + 32, lane_bits, least)} << 32 |
-               Reaching<L>(row, lane_bits, least);
+    columns[h] = uint64_t{Reaching<L>(row + 32, lane_bits, least)} << 32 |
+                 Reaching<L>(row, lane_bits, least);
   }
 }
 
@@ -181,7 +200,7 @@ constexpr TransformKernels MakeTransformKernels() {
   return {.momentum = Momentum<L>,
           .forward = Forward<L>,
           .column_maxima = ColumnMaxima<L>,
-          .slots_reaching = SlotsReaching<L>,
+          .columns_reaching = ColumnsReaching<L>,
           .subtract_inverse = SubtractInverse<L>};
 }
 

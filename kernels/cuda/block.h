@@ -8,12 +8,11 @@
 //   threads.Add(at, value)  atomic +=; returns what was there before
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/basis_entry.h"
 #include "kernels/block_site.h"
+#include "kernels/unrolled.h"
 
 namespace distro::cuda {
 
@@ -44,19 +43,6 @@ constexpr HalfBasis<T> MakeHalfBasis(Entry entry) {
 }
 constexpr HalfBasis<float> MakeHalfBasisF32() { return MakeHalfBasis<float>(BasisEntry); }
 constexpr HalfBasis<int32_t> MakeHalfBasisQ13() { return MakeHalfBasis<int32_t>(BasisEntryQ13); }
-
-// Calls f(0), f(1), ... f(kCount - 1) with constants. Arrays indexed by them stay in registers even
-// if the compiler would not unroll a loop.
-template <typename F, int... kIndices>
-constexpr void UnrolledOver(const F& f, std::integer_sequence<int, kIndices...>) {
-  (f(std::integral_constant<int, kIndices>()), ...);
-}
-template <int kCount, typename F>
-constexpr void Unrolled(const F& f) {
-  UnrolledOver(f, std::make_integer_sequence<int, kCount>());
-}
-
-constexpr float Fma(float a, float b, float c) { return fmaf(a, b, c); }
 
 // Orders as |x| does, and puts NaN above infinity.
 constexpr uint32_t Magnitude(float x) { return __builtin_bit_cast(uint32_t, x) & 0x7FFFFFFF; }

@@ -48,12 +48,5 @@ TEST(BasisTest, RowsAreOrthonormal) {
   }
 }
 
-TEST(BasisTest, SlotsAreAPermutationOfFrequencies) {
-  for (int s = 0; s < 64; ++s) {
-    EXPECT_EQ(kFrequencySlot[kSlotFrequency[s]], s);
-    for (int n = 0; n < 64; ++n) EXPECT_EQ(kBasisColumns.at[n][s], kBasis.at[kSlotFrequency[s]][n]);
-  }
-}
-
 }  // namespace
 }  // namespace distro

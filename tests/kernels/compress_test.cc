@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "kernels/cpu/reference.h"
-#include "kernels/cuda/forward_transform.h"
+#include "kernels/forward_transform.h"
 #include "tests/kernels/backends.h"
 
 namespace distro {
@@ -15,14 +15,9 @@ using testing::ShapeCase;
 
 constexpr float kEps = 0x1p-24f;  // unit roundoff of f32
 
-// A coefficient is a sum over the block of basis_h * basis_w * x. Each of a CPU's two axes adds at
-// most 34 roundings (32 or fewer chained multiply-adds and two splits) and one for the rounded
-// basis entry; with |sum| <= ||x|| because the 2-D basis is orthonormal, the error is at most 2 *
-// 35 * eps * ||x||, and 2 more cover the second order. A GPU's two axes have fewer
-// (kernels/cuda/forward_transform.h). The momentum itself has three roundings, each at most eps *
-// (|beta m| + |eta g s|) <= eps * 2 * (beta||m|| + eta*s*||g||).
-constexpr double kTransformRoundings = 72;
-static_assert(2 * cuda::kForwardTransformRoundings <= kTransformRoundings);
+// Of the two axes. The momentum itself has three roundings, each at most eps * (|beta m| +
+// |eta g s|) <= eps * 2 * (beta||m|| + eta*s*||g||).
+constexpr double kTransformRoundings = 2 * kForwardTransformRoundingsUnfused;
 constexpr double kDenormal = 4096 * 0x1p-149;  // where products fall below the smallest float
 
 constexpr CompressOptions kOptions = {.beta = 0.999f, .eta = 0.25f, .gradient_scale = 0.5f, .k = 4};

@@ -1,11 +1,14 @@
-// The GPU's transform of 64 samples has the error that its header derives, for whatever samples.
-#include "kernels/cuda/forward_transform.h"
+// The transform has the error that its header derives, for whatever samples: the axis of a GPU, and
+// both axes of each width of a CPU.
+#include "kernels/forward_transform.h"
 
 #include <array>
 #include <cmath>
 #include <functional>
 
 #include "kernels/basis.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"
 
 namespace distro {
@@ -36,7 +39,7 @@ void ExpectWithinTheBound(const Samples& x) {
     squares += (c[f] - exact) * (c[f] - exact);
   }
   EXPECT_LE(std::sqrt(squares),
-            cuda::kForwardTransformRoundings * 0x1p-24 * testing::Norm(x) + kDenormal);
+            kForwardTransformRoundings * 0x1p-24 * testing::Norm(x) + kDenormal);
 }
 
 TEST(ForwardTransformTest, OneSample) {
@@ -83,6 +86,57 @@ TEST(ForwardTransformTest, ConstantsHaveOneFrequencyExactly) {
   testing::EmulatedForwardTransform(x.data(), c.data());
   EXPECT_EQ(c[0], 3.0f);
   for (int f = 1; f < kBlockSide; ++f) EXPECT_EQ(c[f], 0.0f) << f;
+}
+
+class BlockTransformTest : public ::testing::TestWithParam<VectorKernels> {
+ protected:
+  void ExpectWithinTheBound(const std::function<float(int row, int column)>& content) {
+    alignas(64) float x[kBlockElements], c[kBlockElements], scratch[kBlockElements];
+    float want[kBlockElements];
+    for (int i = 0; i < kBlockElements; ++i) x[i] = c[i] = content(i / kBlockSide, i % kBlockSide);
+    GetParam().transform->forward(c, scratch);
+    reference::ForwardTransform(x, want);
+    double squares = 0;
+    for (int i = 0; i < kBlockElements; ++i)
+      squares += (double{c[i]} - want[i]) * (double{c[i]} - want[i]);
+    const double roundings = 2 * kForwardTransformRoundingsUnfused + 1;  // the reference's one
+    EXPECT_LE(std::sqrt(squares), roundings * 0x1p-24 * testing::Norm(x) + 64 * kDenormal);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, BlockTransformTest, ::testing::ValuesIn(SupportedVectorKernels()),
+                         [](const auto& c) { return std::string(c.param.name); });
+
+TEST_P(BlockTransformTest, OneSample) {
+  for (int at = 0; at < kBlockElements; at += 61)
+    ExpectWithinTheBound([at](int r, int c) { return r * kBlockSide + c == at ? 1.0f : 0.0f; });
+}
+
+TEST_P(BlockTransformTest, RandomSamplesOfEveryScale) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<float> x = RandomFloats(seed, kBlockElements);
+    for (const int exponent : {-149, -130, -60, 0, 60, 110})
+      ExpectWithinTheBound(
+          [&](int r, int c) { return std::ldexp(x[r * kBlockSide + c], exponent); });
+  }
+}
+
+// Every row of the basis along each axis.
+TEST_P(BlockTransformTest, ProductsOfRowsOfTheBasis) {
+  for (int f = 0; f < kBlockSide; ++f) {
+    const int g = (f * 27 + 5) % kBlockSide;
+    ExpectWithinTheBound([&](int r, int c) { return kBasis.at[f][r] * kBasis.at[g][c]; });
+    ExpectWithinTheBound(
+        [&](int r, int c) { return std::copysign(1.0f, kBasis.at[f][r] * kBasis.at[g][c]); });
+  }
+}
+
+TEST_P(BlockTransformTest, SamplesOfDifferentScales) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    ExpectWithinTheBound([seed](int r, int c) {
+      const int at = r * kBlockSide + c;
+      return std::ldexp(RandomFloat(seed, at), static_cast<int>(SplitMix64(~seed, at) % 48) - 24);
+    });
+  }
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "kernels/basis.h"
 #include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"
 
@@ -11,7 +10,6 @@ namespace {
 
 struct Selection {
   std::string name;
-  // Coefficients in natural order.
   std::function<void(const float* c, int k, uint16_t* positions, float* values)> top_k;
 };
 
@@ -20,10 +18,8 @@ std::vector<Selection> Selections() {
   for (const VectorKernels& kernels : SupportedVectorKernels()) {
     all.push_back(
         {kernels.name, [kernels](const float* c, int k, uint16_t* positions, float* values) {
-           alignas(64) float slots[4096];
            TopKScratch scratch;
-           for (int i = 0; i < 4096; ++i) slots[i / 64 * 64 + kFrequencySlot[i % 64]] = c[i];
-           TopK(*kernels.transform, slots, k, &scratch, positions, values);
+           TopK(*kernels.transform, c, k, &scratch, positions, values);
          }});
   }
   return all;
@@ -31,7 +27,7 @@ std::vector<Selection> Selections() {
 
 class TopKTest : public ::testing::TestWithParam<Selection> {
  protected:
-  // Compares with the reference for many k; `c` in natural order.
+  // Compares with the reference for many k.
   void ExpectAsReference(const std::vector<float>& c) {
     for (int k : {1, 2, 3, 4, 5, 16, 32, 33, 63, 64, 65, 100, 1000, 4095, 4096}) {
       std::vector<uint16_t> got(k), want(k);
