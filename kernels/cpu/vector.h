@@ -1,5 +1,4 @@
-// Vectors of L lanes through the compiler's vector extension, and the matrix product that the
-// inverse transforms use.
+// Vectors of L lanes through the compiler's vector extension.
 //
 // Everything here is a template over L, and each L is used for one instruction set only. Symbols
 // emitted by a file compiled for AVX2 therefore differ from the baseline's, and the linker cannot
@@ -62,50 +61,6 @@ template <int L>
 #else
   return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif
-}
-
-// Strides in elements.
-struct Stride {
-  int row;
-  int col;
-};
-
-// c [kRows, kVecs*L] = a [kRows, depth] * b [depth, kVecs*L]; the accumulators stay in registers.
-template <int L, typename T, int kRows, int kVecs>
-[[gnu::always_inline]] inline void Tile(const T* a, Stride as, const T* b, int depth, T* c,
-                                        int c_row) {
-  typename Of<L, T>::Type sums[kRows][kVecs] = {};
-  for (int k = 0; k < depth; ++k) {
-    typename Of<L, T>::Type row[kVecs];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVecs; ++v) row[v] = Load<L>(b + k * 64 + v * L);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const T factor = a[r * as.row + k * as.col];
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) sums[r][v] += factor * row[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVecs; ++v) Store<L>(sums[r][v], c + r * c_row + v * L);
-  }
-}
-
-// c [rows, kCols] = a [rows, depth] * b [depth, kCols]; rows of b lie 64 elements apart; rows is a
-// multiple of 8.
-template <int L, typename T, int kCols>
-inline void Multiply(const T* a, Stride as, const T* b, int depth, int rows, T* c, int c_row) {
-  constexpr int kVecs = kCols >= 2 * L ? 2 : 1;
-  constexpr int kRows =
-      L == 16 ? 8
-              : 4;  // accumulators, factors and rows fill the registers: 32 with AVX-512, else 16
-  for (int r = 0; r < rows; r += kRows) {
-    for (int col = 0; col < kCols; col += kVecs * L) {
-      Tile<L, T, kRows, kVecs>(a + r * as.row, as, b + col, depth, c + r * c_row + col, c_row);
-    }
-  }
 }
 
 }  // namespace distro::vector

@@ -169,6 +169,41 @@ inline void InverseRows(int k, const uint16_t* positions, const float* values, f
   }
 }
 
+// sums [kRows, 2L] = factors^T * x; they stay in registers.
+template <int L, int kRows>
+[[gnu::always_inline]] inline void SumTile(const float* factors, const float* x, int depth,
+                                           float* out) {
+  F32<L> sums[kRows][2] = {};
+  for (int k = 0; k < depth; ++k) {
+    const F32<L> left = Load<L>(x + k * 64), right = Load<L>(x + k * 64 + L);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const float factor = factors[k * 32 + r];
+      sums[r][0] += factor * left;
+      sums[r][1] += factor * right;
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    Store<L>(sums[r][0], out + r * 64);
+    Store<L>(sums[r][1], out + r * 64 + L);
+  }
+}
+
+// The sums of a group's `count` frequencies; factors [count, 32], x and parts [64, 64].
+template <int L>
+inline void VerticalSums(const float* factors, const float* x, int group, int count, float* parts) {
+  // Sums, factors and rows fill the registers: 32 with AVX-512, else 16.
+  constexpr int kRows = L == 16 ? 8 : 4;
+  const int first = kFirstOfGroup[group];
+  for (int r = 0; r < kRowsOfGroup[group]; r += kRows) {
+    for (int c = 0; c < 64; c += 2 * L) {
+      SumTile<L, kRows>(factors + first * 32 + r, x + first * 64 + c, count,
+                        parts + (first + r) * 64 + c);
+    }
+  }
+}
+
 template <int L>
 inline void SubtractRow(const float* x, int cols, float* momentum) {
   int c = 0;
@@ -183,11 +218,7 @@ void SubtractInverse(const BlockSite& site, int k, const uint16_t* positions, co
   float* factors = scratch + 4096;
   int counts[3] = {};
   InverseRows<L>(k, positions, values, x, factors, counts);
-  for (int group = 0; group < 3; ++group) {
-    const int first = kFirstOfGroup[group];
-    Multiply<L, float, 64>(factors + first * 32, {1, 32}, x + first * 64, counts[group],
-                           kRowsOfGroup[group], parts + first * 64, 64);
-  }
+  for (int group = 0; group < 3; ++group) VerticalSums<L>(factors, x, group, counts[group], parts);
   JoinRows<L>(parts, x);
   for (int r = 0; r < site.rows; ++r) {
     const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
