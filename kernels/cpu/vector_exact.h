@@ -14,9 +14,9 @@
 namespace distro::vector {
 
 // The sums of the vertical axis have 32 bits. Products of 32 bits are slow on many CPUs, while one
-// instruction multiplies pairs of 16 bits and adds each pair. So t (|t| < 2^20, as sum |V| <= 32767)
-// is split into t = high * 2^16 + low, both of 16 bits, and each is summed in pairs. A sum of `low`
-// stays below 32 * 1448 * 2^15 < 2^31.
+// instruction multiplies pairs of 16 bits and adds each pair. So t (|t| < 2^20, as sum |V| <=
+// 32767) is split into t = high * 2^16 + low, both of 16 bits, and each is summed in pairs. A sum
+// of `low` stays below 32 * 1448 * 2^15 < 2^31.
 //
 // Rows of pairs: element c holds the two halves of rows 2i and 2i + 1, the first in its low bits; 0
 // where there is no row 2i + 1.
@@ -66,7 +66,7 @@ inline void HorizontalRows(const BlockVotes& votes, const PairRows& rows, int co
     while (end < votes.count && votes.positions[end] / 64 == a) ++end;
     const int group = GroupOf<L>(a);
     const bool second = counts[group] % 2 == 1;
-    const int pair = (kFirstOfGroup[group] + counts[group]++) / 2;
+    const int pair = (kFirstOfGroup<L>[group] + counts[group]++) / 2;
     HorizontalRow<L>(votes, begin, end, second, rows.high + pair * 64, rows.low + pair * 64);
     for (int r = 0; r < 32; r += L)
       StoreHalf<L>(Load<L>(kBasisQ13Wide.at[a] + r), second, rows.factors + pair * 32 + r);
@@ -97,8 +97,8 @@ template <int L, int kRows>
 template <int L>
 inline void VerticalSums(const PairRows& rows, int group, int count, int32_t* parts) {
   constexpr int kRows = L == 16 ? 8 : 4;  // two sums each, factors and t fill the registers
-  const int first = kFirstOfGroup[group], pair = first / 2;
-  for (int r = 0; r < kRowsOfGroup[group]; r += kRows) {
+  const int first = kFirstOfGroup<L>[group], pair = first / 2;
+  for (int r = 0; r < kRowsOfGroup<L>[group]; r += kRows) {
     for (int c = 0; c < 64; c += L) {
       VerticalTile<L, kRows>({.high = rows.high + pair * 64 + c,
                               .low = rows.low + pair * 64 + c,

@@ -16,7 +16,9 @@ constexpr int GroupOf(int frequency) {
 }
 
 // Frequencies, and rows at which they are summed, of the groups before; the same number for both.
+template <int L>
 inline constexpr int kFirstOfGroup[3] = {0, 32, 48};
+template <int L>
 inline constexpr int kRowsOfGroup[3] = {32, 16, 16};
 
 // u [64, 64] from the sums of the three groups, parts [64, 64].

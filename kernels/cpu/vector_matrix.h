@@ -33,8 +33,9 @@ template <int L, int kRows>
   }
 }
 
-// 2L columns of the product. b is read from a copy of as many of its columns and 2048 / L of its rows,
-// 16 KiB that stay in the first cache: in b itself, rows of a power of two elements share few sets.
+// 2L columns of the product. b is read from a copy of as many of its columns and 2048 / L of its
+// rows, 16 KiB that stay in the first cache: in b itself, rows of a power of two elements share few
+// sets.
 template <int L>
 inline void ProductColumns(const ProductShape& shape, int64_t col, const float* a, const float* b,
                            ProductSum sum, const float* addend, float* out) {

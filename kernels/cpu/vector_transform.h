@@ -163,7 +163,7 @@ inline void InverseRows(int k, const uint16_t* positions, const float* values, f
       for (int v = 0; v < 64 / L; ++v) sums[v] += values[i] * Load<L>(basis + v * L);
     }
     const int group = GroupOf<L>(h);
-    const int row = kFirstOfGroup[group] + counts[group]++;
+    const int row = kFirstOfGroup<L>[group] + counts[group]++;
     for (int v = 0; v < 64 / L; ++v) Store<L>(sums[v], t + row * 64 + v * L);
     __builtin_memcpy(factors + row * 32, kBasis.at[h], 32 * sizeof(float));
   }
@@ -195,8 +195,8 @@ template <int L>
 inline void VerticalSums(const float* factors, const float* x, int group, int count, float* parts) {
   // Sums, factors and rows fill the registers: 32 with AVX-512, else 16.
   constexpr int kRows = L == 16 ? 8 : 4;
-  const int first = kFirstOfGroup[group];
-  for (int r = 0; r < kRowsOfGroup[group]; r += kRows) {
+  const int first = kFirstOfGroup<L>[group];
+  for (int r = 0; r < kRowsOfGroup<L>[group]; r += kRows) {
     for (int c = 0; c < 64; c += 2 * L) {
       SumTile<L, kRows>(factors + first * 32 + r, x + first * 64 + c, count,
                         parts + (first + r) * 64 + c);
