@@ -21,7 +21,7 @@ class StepTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "text").write_text("the cat sat on a mat and ran to it. " * 1000)
-            options = argparse.Namespace(out=folder, text=folder / "text", threads=1, rounds=6, repeat=1, python=None)
+            options = argparse.Namespace(out=folder, text=folder / "text", threads=1, steps=3, repeat=1, python=None)
             small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
             parameters, phases, eager, compiled = step.measure(binaries, step.BASE | small, options)
         self.assertEqual((parameters, eager, compiled), ("0.1 M", None, None))
