@@ -163,7 +163,7 @@ constexpr void ApplyBlock(const Threads& threads, const ApplyArguments& a, int64
     if (s.faults == 0 && s.total <= kMaxVotesPerBlock) {
       ApplyColumn(a, block, thread, s);
     } else if (thread == 0) {
-      *a.invalid = static_cast<uint32_t>(block);
+      threads.Store(a.invalid, static_cast<uint32_t>(block));
     }
   });
 }

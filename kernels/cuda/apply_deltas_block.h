@@ -108,7 +108,7 @@ constexpr void ApplyDeltasBlock(const Threads& threads, const ApplyDeltasArgumen
   threads.Each([&](int thread) { LoadDeltas(threads, a, block, thread, s); });
   threads.Each([&](int thread) {
     if (s.apply.faults > 0) {
-      if (thread == 0) *a.invalid = static_cast<uint32_t>(block);
+      if (thread == 0) threads.Store(a.invalid, static_cast<uint32_t>(block));
     } else if (a.options.as_dct) {
       FormVotes(a, block, thread, s);
     } else {

@@ -6,6 +6,7 @@
 //
 //   threads.Each(f)         f(thread) on every thread, then a barrier
 //   threads.Add(at, value)  atomic +=; returns what was there before
+//   threads.Store(at, value)  atomic =, for a word that threads of several groups may write
 #pragma once
 
 #include <cstdint>

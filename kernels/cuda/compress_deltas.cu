@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kGroup, 4)
       if (i < elements) finite &= IsFinite(FormedDelta(beta, begin[i], x[i], error[i]));
     }
   }
-  if (!finite) *not_finite = 1;
+  if (!finite) DeviceThreads().Store(not_finite, 1);
 }
 
 }  // namespace

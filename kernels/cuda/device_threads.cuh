@@ -21,6 +21,11 @@ struct DeviceThreads {
     return *at + value;
 #endif
   }
+  __host__ __device__ void Store(uint32_t* at, uint32_t value) const {
+#ifdef __CUDA_ARCH__
+    atomicExch(at, value);
+#endif
+  }
   __host__ __device__ void Add(uint64_t* at, uint64_t value) const {
 #ifdef __CUDA_ARCH__
     atomicAdd(reinterpret_cast<unsigned long long*>(at), value);

@@ -145,6 +145,8 @@ TEST_F(GroupsTest, FindNotFinite) {
       broken.x[i] = testing::kNan;
       EXPECT_FALSE(gpu.IsFinite(broken, 1)) << i;
     }
+    std::fill(round.x.begin(), round.x.end(), testing::kNan);  // every thread finds one
+    EXPECT_FALSE(gpu.IsFinite(round, 1));
   }
 }
 

@@ -34,6 +34,11 @@ T atomicAdd(T* at, std::type_identity_t<T> value) {
 }
 
 template <typename T>
+T atomicExch(T* at, std::type_identity_t<T> value) {
+  return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);
+}
+
+template <typename T>
 constexpr T min(T a, T b) {
   return b < a ? b : a;
 }
