@@ -1,4 +1,4 @@
-// Vectors of L lanes through the compiler's vector extension.
+// Vectors of L lanes through the compiler's vector extension, and products with them.
 //
 // Everything here is a template over L, and each L is used for one instruction set only. Symbols
 // emitted by a file compiled for AVX2 therefore differ from the baseline's, and the linker cannot
@@ -61,6 +61,37 @@ template <int L>
 #else
   return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif
+}
+
+// Rows of a tile of sums that stays in registers, with two vectors of sums a row, factors and the
+// vectors that they multiply: 32 registers with AVX-512, else 16.
+template <int L>
+inline constexpr int kTileRows = L == 16 ? 8 : 4;
+
+template <int L>
+using Tile = F32<L>[kTileRows<L>][2];
+
+// Of row r, term k: at[r * row + k * term].
+template <int L>
+struct Factors {
+  const float* at;
+  int64_t row;
+  int64_t term;
+};
+
+// tile[r] += sum over terms k of the factor of (r, k) times 2L elements from b + k * b_row.
+template <int L>
+[[gnu::always_inline]] inline void AddProducts(const Factors<L>& factors, const float* b,
+                                               int64_t b_row, int64_t depth, Tile<L>& tile) {
+  for (int64_t k = 0; k < depth; ++k) {
+    const F32<L> left = Load<L>(b + k * b_row), right = Load<L>(b + k * b_row + L);
+#pragma GCC unroll 8
+    for (int r = 0; r < kTileRows<L>; ++r) {
+      const float factor = factors.at[r * factors.row + k * factors.term];
+      tile[r][0] += factor * left;
+      tile[r][1] += factor * right;
+    }
+  }
 }
 
 }  // namespace distro::vector

@@ -74,15 +74,16 @@ inline void HorizontalRows(const BlockVotes& votes, const PairRows& rows, int co
   }
 }
 
-// Of kRows rows and L columns of a group's sums: out[r][c] = sum factors[i][r] * t[i][c].
-template <int L, int kRows>
+// Of a tile's rows and L columns of a group's sums: out[r][c] = sum factors[i][r] * t[i][c].
+template <int L>
 [[gnu::always_inline]] inline void VerticalTile(const PairRows& rows, int pairs, int32_t* out) {
+  constexpr int kRows = kTileRows<L>;
   I32<L> high[kRows] = {}, low[kRows] = {};
   for (int i = 0; i < pairs; ++i) {
     const I32<L> t_high = Load<L>(rows.high + i * 64), t_low = Load<L>(rows.low + i * 64);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const I32<L> factor = rows.factors[i * 32 + r] - I32<L>{};
+      const I32<L> factor = rows.factors[i * 32 + r] + I32<L>{};
       high[r] += PairProducts<L>(factor, t_high);
       low[r] += PairProducts<L>(factor, t_low);
     }
@@ -96,14 +97,13 @@ template <int L, int kRows>
 
 template <int L>
 inline void VerticalSums(const PairRows& rows, int group, int count, int32_t* parts) {
-  constexpr int kRows = L == 16 ? 8 : 4;  // two sums each, factors and t fill the registers
   const int first = kFirstOfGroup<L>[group], pair = first / 2;
-  for (int r = 0; r < kRowsOfGroup<L>[group]; r += kRows) {
+  for (int r = 0; r < kRowsOfGroup<L>[group]; r += kTileRows<L>) {
     for (int c = 0; c < 64; c += L) {
-      VerticalTile<L, kRows>({.high = rows.high + pair * 64 + c,
-                              .low = rows.low + pair * 64 + c,
-                              .factors = rows.factors + pair * 32 + r},
-                             (count + 1) / 2, parts + (first + r) * 64 + c);
+      VerticalTile<L>({.high = rows.high + pair * 64 + c,
+                       .low = rows.low + pair * 64 + c,
+                       .factors = rows.factors + pair * 32 + r},
+                      (count + 1) / 2, parts + (first + r) * 64 + c);
     }
   }
 }

@@ -7,23 +7,15 @@
 
 namespace distro::vector {
 
-// kRows x 2L elements of a product; the accumulators stay in registers. b [depth, 2L] without gaps.
-template <int L, int kRows>
+// A tile of a product; b [depth, 2L] without gaps.
+template <int L>
 [[gnu::always_inline]] inline void ProductTile(const float* a, int64_t a_row, const float* b,
                                                int64_t depth, const ProductSum& sum,
                                                const float* addend, float* out, int64_t out_row) {
-  F32<L> sums[kRows][2] = {};
-  for (int64_t k = 0; k < depth; ++k) {
-    const F32<L> left = Load<L>(b + k * 2 * L), right = Load<L>(b + k * 2 * L + L);
+  Tile<L> sums = {};
+  AddProducts<L>({.at = a, .row = a_row, .term = 1}, b, 2 * L, depth, sums);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const float factor = a[r * a_row + k];
-      sums[r][0] += factor * left;
-      sums[r][1] += factor * right;
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < kTileRows<L>; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       F32<L> value = sum.product * sums[r][v];
@@ -39,7 +31,6 @@ template <int L, int kRows>
 template <int L>
 inline void ProductColumns(const ProductShape& shape, int64_t col, const float* a, const float* b,
                            ProductSum sum, const float* addend, float* out) {
-  constexpr int kRows = L == 16 ? 8 : 4;
   constexpr int64_t kDepth = 2048 / L;
   const int64_t cols = shape.cols;
   const int64_t rows = shape.symmetric && col + 2 * L < shape.rows ? col + 2 * L : shape.rows;
@@ -48,10 +39,10 @@ inline void ProductColumns(const ProductShape& shape, int64_t col, const float* 
     const int64_t depth = shape.depth - first < kDepth ? shape.depth - first : kDepth;
     for (int64_t k = 0; k < depth; ++k)
       __builtin_memcpy(copy + k * 2 * L, b + (first + k) * cols + col, 2 * L * sizeof(float));
-    for (int64_t row = 0; row < rows; row += kRows) {
+    for (int64_t row = 0; row < rows; row += kTileRows<L>) {
       const int64_t at = row * cols + col;
-      ProductTile<L, kRows>(a + row * shape.depth + first, shape.depth, copy, depth, sum,
-                            addend == nullptr ? nullptr : addend + at, out + at, cols);
+      ProductTile<L>(a + row * shape.depth + first, shape.depth, copy, depth, sum,
+                     addend == nullptr ? nullptr : addend + at, out + at, cols);
     }
     sum.addend = 1;  // to what is there
     addend = out;

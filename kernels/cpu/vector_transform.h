@@ -169,22 +169,14 @@ inline void InverseRows(int k, const uint16_t* positions, const float* values, f
   }
 }
 
-// sums [kRows, 2L] = factors^T * x; they stay in registers.
-template <int L, int kRows>
+// A tile of factors^T * x.
+template <int L>
 [[gnu::always_inline]] inline void SumTile(const float* factors, const float* x, int depth,
                                            float* out) {
-  F32<L> sums[kRows][2] = {};
-  for (int k = 0; k < depth; ++k) {
-    const F32<L> left = Load<L>(x + k * 64), right = Load<L>(x + k * 64 + L);
+  Tile<L> sums = {};
+  AddProducts<L>({.at = factors, .row = 1, .term = 32}, x, 64, depth, sums);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const float factor = factors[k * 32 + r];
-      sums[r][0] += factor * left;
-      sums[r][1] += factor * right;
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < kTileRows<L>; ++r) {
     Store<L>(sums[r][0], out + r * 64);
     Store<L>(sums[r][1], out + r * 64 + L);
   }
@@ -193,13 +185,10 @@ template <int L, int kRows>
 // The sums of a group's `count` frequencies; factors [count, 32], x and parts [64, 64].
 template <int L>
 inline void VerticalSums(const float* factors, const float* x, int group, int count, float* parts) {
-  // Sums, factors and rows fill the registers: 32 with AVX-512, else 16.
-  constexpr int kRows = L == 16 ? 8 : 4;
   const int first = kFirstOfGroup<L>[group];
-  for (int r = 0; r < kRowsOfGroup<L>[group]; r += kRows) {
+  for (int r = 0; r < kRowsOfGroup<L>[group]; r += kTileRows<L>) {
     for (int c = 0; c < 64; c += 2 * L) {
-      SumTile<L, kRows>(factors + first * 32 + r, x + first * 64 + c, count,
-                        parts + (first + r) * 64 + c);
+      SumTile<L>(factors + first * 32 + r, x + first * 64 + c, count, parts + (first + r) * 64 + c);
     }
   }
 }
