@@ -175,12 +175,13 @@ def test_the_join_test_joins_and_leaves(place, security):
     grpc, http = place.aggregator(pod_spec(find(rendered, "StatefulSet")))
     (place.root / "training-data").mkdir()
     shutil.copy(SOURCE / "docs/algorithm.md", place.root / "training-data/text.txt")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [place.here(a).replace("7703", str(port)) for a in client(join_test(security), grpc, secure)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=place.root,
-                          env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(place.root / "tmp")})
+    with socket.socket() as held:  # the worker can listen on its port, as both set SO_REUSEADDR, and nobody else gets it
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port = str(held.getsockname()[1])
+        command = [place.here(a).replace("7703", port) for a in client(join_test(security), grpc, secure)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=place.root,
+                              env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(place.root / "tmp")})
     assert done.returncode == 0, done.stdout + done.stderr
     assert " joined " in done.stderr
     wait_for(lambda: 'distro_aggregator_worker_changes_total{reason="left"} 1\n' in get(http, "/metrics")[1], "the aggregator saw it leave")

@@ -2,17 +2,9 @@
 message that says what to do. The words are held by tests/server/service/connection_faults_test.cc."""
 import json
 import re
-import socket
 
 import processes
 from processes import Aggregator, ProcessTest
-
-
-def taken_port():
-    """A socket that has a port and does not listen: nobody else gets it, and connections are refused. And its address."""
-    holder = socket.socket()
-    holder.bind(("127.0.0.1", 0))
-    return holder, f"127.0.0.1:{holder.getsockname()[1]}"
 
 
 class ConnectionTest(ProcessTest):
@@ -82,19 +74,16 @@ class ConnectionTest(ProcessTest):
         self.assertRegex(self.workspace.distroctl("check-connection", aggregator.grpc, "--insecure"), r"health +ok .*SERVING")
 
     def test_no_aggregator(self):
-        holder, address = taken_port()
-        with holder:
-            self.expect(address, ["--insecure"], "connection refused", 12, of_distroctl=6, passes=True)
+        self.expect(self.workspace.hold_address(), ["--insecure"], "connection refused", 12, of_distroctl=6, passes=True)
         self.expect("aggregator.invalid:7700", ["--insecure"], "does not resolve", 11, of_distroctl=6, passes=True)
 
     def test_one_that_starts_later_is_waited_for(self):
         space = self.workspace
-        holder, address = taken_port()
-        with holder:
-            worker = space.start_worker("w1", address)
-            archiver = space.start_archiver(address)
-            for process in (worker, archiver):
-                process.find(r"waiting for the aggregator .*connection refused")
+        address = space.hold_address()
+        worker = space.start_worker("w1", address)
+        archiver = space.start_archiver(address)
+        for process in (worker, archiver):
+            process.find(r"waiting for the aggregator .*connection refused")
         space.start_aggregator("--run", space.write_run(rounds=6, start_workers=1), "--model", space.init_model(),
                                listen=address)
         for process in (worker, archiver):

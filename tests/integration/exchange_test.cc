@@ -22,6 +22,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 #include "server/aggregator_server.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/worker/scripted_update.h"
@@ -148,7 +149,7 @@ class ExchangeTest : public ::testing::Test {
     options_.data_dir = folder_.File("data");
     options_.run = folder_.File("run.json");
     options_.model = folder_.File("model");
-    options_.listen = "127.0.0.1:0";
+    options_.listen = port_.address();
     options_.http = "127.0.0.1:0";
     options_.insecure = true;
     options_.heartbeat_interval = absl::Milliseconds(50);
@@ -171,7 +172,6 @@ class ExchangeTest : public ::testing::Test {
         options_, Clock::Real(), &log_, [](absl::Status status) { ADD_FAILURE() << status; });
     ASSERT_TRUE(server.ok()) << server.status();
     aggregator_ = *std::move(server);
-    options_.listen = aggregator_->grpc_address();  // a restart takes the same port
   }
 
   // Starts a worker on its own thread.
@@ -207,6 +207,7 @@ class ExchangeTest : public ::testing::Test {
     }
   }
 
+  const testing::HeldPort port_;
   testing::ScratchFolder folder_;
   Log log_{LogLevel::kWarning};
   server::AggregatorOptions options_;

@@ -4,11 +4,9 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/testing/child_process.h"
 
@@ -23,8 +21,7 @@ constexpr char kKilled[] = "killed at ";
 KilledAggregator::KilledAggregator(std::vector<std::string> flags, std::vector<std::string> points)
     : flags_(std::move(flags)), points_(std::move(points)), supervisor_([this] { Supervise(); }) {
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(
-      +[](std::string* address) { return !address->empty(); }, &address_));
+  mu_.Await(absl::Condition(&listening_));
 }
 
 void KilledAggregator::Stop() {
@@ -40,8 +37,7 @@ void KilledAggregator::Stop() {
 ChannelOptions KilledAggregator::channel() const {
   ChannelOptions options;
   options.insecure = true;
-  absl::MutexLock lock(&mu_);
-  options.aggregator = address_;
+  options.aggregator = port_.address();
   return options;
 }
 
@@ -62,8 +58,7 @@ std::vector<std::string> KilledAggregator::Arguments(size_t start) const {
   std::vector<std::string> arguments;
   arguments.emplace_back(start < points_.size() ? points_[start].c_str() : "none");
   arguments.insert(arguments.end(), flags_.begin(), flags_.end());
-  absl::MutexLock lock(&mu_);
-  arguments.push_back(absl::StrCat("--listen=", address_.empty() ? "127.0.0.1:0" : address_));
+  arguments.push_back("--listen=" + port_.address());
   arguments.emplace_back("--http=127.0.0.1:0");
   return arguments;
 }
@@ -76,9 +71,9 @@ void KilledAggregator::Supervise() {
       if (stopping_) return;
       child_ = child.pid();
     }
-    if (const std::optional<std::string> line = child.FindLine(kListening)) {
+    if (child.FindLine(kListening).has_value()) {
       absl::MutexLock lock(&mu_);
-      address_ = line->substr(line->find(kListening) + sizeof(kListening) - 1);
+      listening_ = true;
     }
     const int status = child.Wait();
     absl::MutexLock lock(&mu_);

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/client/channel.h"
+#include "tests/testing/loopback.h"
 
 namespace distro::testing {
 
@@ -37,10 +38,11 @@ class KilledAggregator {
 
   const std::vector<std::string> flags_;
   const std::vector<std::string> points_;
+  const HeldPort port_;
   mutable absl::Mutex mu_;
   pid_t child_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::string address_ ABSL_GUARDED_BY(mu_);
+  bool listening_ ABSL_GUARDED_BY(mu_) = false;  // a start did
   std::string log_ ABSL_GUARDED_BY(mu_);
   std::thread supervisor_;  // last: starts after the other members are initialized
 };

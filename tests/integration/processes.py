@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -199,6 +200,7 @@ class Workspace:
         self.data_dir = self.folder / "data"
         self.processes = []
         self.proxies = []
+        self.holders = []
         self.model = {}  # other values than MODEL has
         self.beside_model = {}  # further files of the initial folder
         self.text = self.folder / "text.txt"
@@ -210,6 +212,8 @@ class Workspace:
                 process.kill()
         for proxy in self.proxies:
             proxy.close()
+        for holder in self.holders:
+            holder.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def logs(self):
@@ -244,8 +248,17 @@ class Workspace:
         listed = json.loads(self.distroctl("workers", aggregator.grpc, "--insecure", "--output", "json"))
         return {worker["name"]: worker["state"] for worker in listed["workers"]}
 
-    def aggregator_command(self, *flags, data_dir=None, listen="127.0.0.1:0"):
-        return [self.binaries.aggregator, "--data_dir", data_dir or self.data_dir, "--listen", listen,
+    def hold_address(self):
+        """An address for aggregators that start one after the other. Nobody else gets its port before this ends: a socket here has
+        it and does not listen, so connections are refused while no aggregator does."""
+        holder = socket.socket()
+        self.holders.append(holder)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{holder.getsockname()[1]}"
+
+    def aggregator_command(self, *flags, data_dir=None, listen=None):
+        return [self.binaries.aggregator, "--data_dir", data_dir or self.data_dir, "--listen", listen or self.hold_address(),
                 "--http", "127.0.0.1:0", "--insecure", "--heartbeat_interval", "100ms",
                 "--suspect_after", "2s", *flags]
 

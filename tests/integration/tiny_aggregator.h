@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "distro/v1/admin.grpc.pb.h"
 #include "server/aggregator_server.h"
 #include "server/log/disk.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/worker/training.h"
 
 namespace distro::testing {
@@ -39,7 +41,7 @@ class TinyAggregator {
     options_.data_dir = tiny.File(folder);
     options_.run = run;
     options_.model = tiny.checkpoint_dir();
-    options_.listen = "127.0.0.1:0";
+    options_.listen = port_.address();
     options_.http = "127.0.0.1:0";
     options_.insecure = true;
     options_.heartbeat_interval = absl::Milliseconds(50);
@@ -50,10 +52,11 @@ class TinyAggregator {
   void Start() {
     auto server = server::AggregatorServer::Start(
         options_, clock_, log_, [](absl::Status status) { ADD_FAILURE() << status; }, disk_);
-    EXPECT_TRUE(server.ok()) << server.status();
-    if (!server.ok()) return;
+    if (!server.ok()) {
+      ADD_FAILURE() << server.status();
+      std::abort();  // the workers would wait for it without end
+    }
     server_ = *std::move(server);
-    options_.listen = server_->grpc_address();
     admin_ = v1::AdminService::NewStub(*OpenChannel(Channel()));
   }
   void Stop() { server_.reset(); }
@@ -98,6 +101,7 @@ class TinyAggregator {
     return channel;
   }
 
+  const HeldPort port_;
   const int workers_;
   const TinyRun& tiny_;
   Log* const log_;

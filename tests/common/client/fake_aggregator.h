@@ -76,13 +76,11 @@ struct AggregatorState {
 
 class FakeAggregator final : public v1::AggregatorService::Service {
  public:
-  // `port` 0: a free one. Otherwise the port of an earlier aggregator, whose state is passed in
-  // `state`.
+  // `port` 0: a free one. `state`: of an earlier aggregator that this one replaces.
   explicit FakeAggregator(int port = 0, AggregatorState state = {});
   ~FakeAggregator() override;
 
   std::string address() const;
-  int port() const { return port_; }
 
   void Change(const std::function<void(AggregatorState&)>& change);
   // Waits until `until` returns true; returns false after 20 s.

@@ -1,17 +1,16 @@
 #include "server/connections/listening_sockets.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback.h"
 
 namespace distro::server {
 namespace {
 
+using ::distro::testing::HeldPort;
+using ::distro::testing::LoopbackClient;
 using ::testing::HasSubstr;
 
 TEST(ListeningSocketsTest, TakesAFreePort) {
@@ -49,13 +48,21 @@ TEST(ListeningSocketsTest, AHostThatNamesNothingIsInvalid) {
 TEST(ListeningSocketsTest, AnyAddressTakesIpv4) {
   const auto sockets = ListeningSockets::Open("0.0.0.0", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
-  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<uint16_t>(sockets->port()));
-  EXPECT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-  close(client);
+  EXPECT_TRUE(LoopbackClient().Connect(sockets->port()));
+}
+
+// Of the tests' own tool: what a test starts again finds its port free.
+TEST(ListeningSocketsTest, AHeldPortIsFreeForEveryStartAndForNobodyInBetween) {
+  const HeldPort held;
+  for (int start = 0; start < 3; ++start) {
+    {
+      const auto sockets = ListeningSockets::Open("127.0.0.1", held.number());
+      ASSERT_TRUE(sockets.ok()) << sockets.status();
+      EXPECT_TRUE(LoopbackClient().Connect(held.number()));
+    }
+    EXPECT_FALSE(LoopbackClient().Connect(held.number()));
+    EXPECT_FALSE(LoopbackClient().Bind(held.number()));
+  }
 }
 
 }  // namespace

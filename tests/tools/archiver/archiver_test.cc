@@ -14,12 +14,14 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/server/service/following_worker.h"
 #include "tests/server/service/server_fixture.h"
+#include "tests/testing/loopback.h"
 
 namespace distro::tools {
 namespace {
 
 using absl::StatusCode;
 using ::distro::testing::FollowingWorker;
+using ::distro::testing::HeldPort;
 using ::distro::testing::ServerTest;
 using ::distro::testing::SmallConfig;
 using ::distro::testing::TestWorker;
@@ -29,7 +31,10 @@ constexpr uint64_t kRounds = 8;
 
 class ArchiverTest : public ServerTest {
  protected:
-  void SetUp() override { StartRun(); }
+  void SetUp() override {
+    listen_ = port_.address();
+    StartRun();
+  }
 
   static v1::RunConfig Config() {
     v1::RunConfig config = SmallConfig();
@@ -141,6 +146,7 @@ class ArchiverTest : public ServerTest {
 
   const std::unique_ptr<Backend> backend_ = MakeCpuBackend();
   uint64_t incarnation_ = 0;
+  const HeldPort port_;
   std::unique_ptr<TestWorker> worker_;
   std::optional<Replica> replica_;
   std::optional<FollowingWorker> run_;
@@ -436,7 +442,6 @@ TEST_F(ArchiverTest, AnUploadGoesOnAtAnAggregatorThatWasStartedAgain) {
   absl::Status status;
   std::thread thread([&] { status = (*archiver)->Run(); });
   refused.WaitForNotification();
-  listen_ = server_->grpc_address();
   StopRun();
   disk_.Heal();
   StartRun();

@@ -13,6 +13,7 @@
 #include "common/base/checksum.h"
 #include "common/client/member/grpc_exchange.h"
 #include "tests/common/client/fake_aggregator.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 
@@ -79,10 +80,9 @@ class GrpcExchangeTest : public ::testing::Test {
   // progress break.
   void RestartAggregator(const std::function<void(AggregatorState&)>& change = [](auto&) {}) {
     AggregatorState state = aggregator_->state();
-    const int port = aggregator_->port();
     aggregator_.reset();
     change(state);
-    aggregator_ = std::make_unique<FakeAggregator>(port, state);
+    aggregator_ = std::make_unique<FakeAggregator>(port_.number(), state);
   }
 
   void MakeExchange() { exchange_ = *GrpcExchange::Create(options_, lines_.log()); }
@@ -143,7 +143,8 @@ class GrpcExchangeTest : public ::testing::Test {
   const Layout layout_;
   std::vector<testing::BuiltRound> rounds_;
   LogLines lines_;
-  std::unique_ptr<FakeAggregator> aggregator_ = std::make_unique<FakeAggregator>();
+  const testing::HeldPort port_;
+  std::unique_ptr<FakeAggregator> aggregator_ = std::make_unique<FakeAggregator>(port_.number());
   GrpcExchangeOptions options_;
   std::unique_ptr<GrpcExchange> exchange_;
 };
