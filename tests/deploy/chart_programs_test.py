@@ -7,8 +7,8 @@ import pathlib
 import re
 import shlex
 import shutil
-import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +17,9 @@ import pytest
 import yaml
 
 from charts import INSECURE, SOURCE, find, notes, pod_spec, render
+
+sys.path.insert(0, str(SOURCE / "tests/integration"))
+from processes import hold_port  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("DISTRO_BIN", SOURCE / "build/dev/bin"))
 SECURE = {"tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}}
@@ -175,9 +178,7 @@ def test_the_join_test_joins_and_leaves(place, security):
     grpc, http = place.aggregator(pod_spec(find(rendered, "StatefulSet")))
     (place.root / "training-data").mkdir()
     shutil.copy(SOURCE / "docs/algorithm.md", place.root / "training-data/text.txt")
-    with socket.socket() as held:  # the worker can listen on its port, as both set SO_REUSEADDR, and nobody else gets it
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
+    with hold_port() as held:
         port = str(held.getsockname()[1])
         command = [place.here(a).replace("7703", port) for a in client(join_test(security), grpc, secure)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=place.root,

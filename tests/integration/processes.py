@@ -56,6 +56,15 @@ def until(condition, what, limit=LIMIT_SECONDS):
         time.sleep(0.02)
 
 
+def hold_port():
+    """A socket that keeps a port of loopback for programs that start one after the other: it does not listen, so they can, as they
+    set SO_REUSEADDR; nobody else gets the port, and connections are refused while none of them listens."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    return holder
+
+
 def programs_in(folder):
     """The programs of the project in a folder of binaries."""
     return types.SimpleNamespace(**{name.removeprefix("distro-"): f"{folder}/{name}" for name in
@@ -249,13 +258,9 @@ class Workspace:
         return {worker["name"]: worker["state"] for worker in listed["workers"]}
 
     def hold_address(self):
-        """An address for aggregators that start one after the other. Nobody else gets its port before this ends: a socket here has
-        it and does not listen, so connections are refused while no aggregator does."""
-        holder = socket.socket()
-        self.holders.append(holder)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{holder.getsockname()[1]}"
+        """An address for aggregators that start one after the other, until this ends."""
+        self.holders.append(hold_port())
+        return "%s:%d" % self.holders[-1].getsockname()
 
     def aggregator_command(self, *flags, data_dir=None, listen=None):
         return [self.binaries.aggregator, "--data_dir", data_dir or self.data_dir, "--listen", listen or self.hold_address(),

@@ -86,6 +86,7 @@ class HeldPort {
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
 
+  int fd() const { return fd_; }
   int number() const { return number_; }
   std::string address() const { return absl::StrCat("127.0.0.1:", number_); }
 

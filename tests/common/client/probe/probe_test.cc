@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/troubleshooting_page.h"
 
@@ -28,34 +28,24 @@ using ::testing::Not;
 // A socket on a free port of loopback, which listens where `backlog` is not below 0.
 class Listener {
  public:
-  explicit Listener(int backlog = 16) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(at);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), size), 0);
-    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  explicit Listener(int backlog = 16) {
     if (backlog >= 0) {
-      EXPECT_EQ(listen(fd_, backlog), 0);
+      EXPECT_EQ(listen(port_.fd(), backlog), 0);
     }
-    address_ = at;
   }
-  ~Listener() { close(fd_); }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
 
-  int Accept() const { return accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
+  int Accept() const { return accept4(port_.fd(), nullptr, nullptr, SOCK_CLOEXEC); }
   // A connection that is not waited for.
   int Connect() const {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    (void)connect(fd, reinterpret_cast<const sockaddr*>(&address_), sizeof(address_));
+    const sockaddr_in to = testing::Loopback(port_.number());
+    (void)connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
     return fd;
   }
-  std::string address() const { return absl::StrCat("127.0.0.1:", ntohs(address_.sin_port)); }
+  std::string address() const { return port_.address(); }
 
  private:
-  const int fd_;
-  sockaddr_in address_ = {};
+  const testing::HeldPort port_;
 };
 
 class ProbeTest : public ::testing::Test {
