@@ -42,6 +42,7 @@ set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES "${DISTRO_RE2
 set(CMAKE_CXX_LINK_EXECUTABLE
   "<CMAKE_CXX_COMPILER> <FLAGS> <CMAKE_CXX_LINK_FLAGS> <LINK_FLAGS> <OBJECTS> -o <TARGET> -Wl,--start-group <LINK_LIBRARIES> -Wl,--end-group")
 # Torch must not find another protobuf or OpenSSL in the program; RPATH, unlike RUNPATH, also applies to the libraries that libraries need.
-add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections" "LINKER:--disable-new-dtags" -s)
+# The names of functions stay for what shows stacks; what is packed for users is stripped by the packing.
+add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections" "LINKER:--disable-new-dtags" "LINKER:--strip-debug")
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" "$ORIGIN/../torch/lib" "$ORIGIN/../torch/../nvidia/cu13/lib" "$ORIGIN/../torch/../nvidia/nccl/lib")

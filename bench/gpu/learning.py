@@ -5,10 +5,11 @@
     learning.py ... --device cpu --samples 2 --sequence 64
 
 The workers take 32 samples of 512 tokens a step. Prints a line of JSON for each evaluation: step, tokens, held-out loss, the
-bytes that a worker sent and received since the start, and the seconds since the first round. After a warm-up the rate stays the
+bytes that a worker sent and received since the start, the seconds since the first round, and of the first worker those of each phase. After a warm-up the rate stays the
 same, so that a run may stop at any step. adamw.py does the same with AdamW in PyTorch. Status 1: a process failed.
 """
 import argparse
+import collections
 import json
 import pathlib
 import sys
@@ -18,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/inte
 import processes  # noqa: E402
 
 WORKERS = 4
-WARM_UP, INTERVAL, EVALUATED = 50, 20, 64  # steps, steps, samples
+WARM_UP, INTERVAL, EVALUATED = 50, 10, 64  # steps, steps, samples
 HELD_OUT = 0.05
 # Chosen by the study of small models (docs/learning.md), smaller for more parameters; not tuned at this size.
 METHODS = {"deltas": {"peak_learning_rate": 0.004, "kept_per_block": 32}, "signs": {"peak_learning_rate": 0.0005, "beta": 0.95, "kept_per_block": 32}}
@@ -40,13 +41,17 @@ def write_run(space, options):
 
 def points(lines):
     """The curve, from a worker's lines of rounds. The first line has the loss before training."""
-    found, sums, begin = [], dict.fromkeys(KEPT, 0), None
+    found, sums, phases, begin = [], dict.fromkeys(KEPT, 0), collections.Counter(), None
     for line in lines:
-        begin = begin or line["time"]
+        if begin is None:  # its phases are those of the start
+            begin = line["time"]
+        else:
+            phases.update(line["seconds"])
         sums = {key: sums[key] + line[key] for key in KEPT}
         if line["round"] > 0 and line.get("held_out_loss") is not None:
             found.append({"step": line["round"] + 1, "held_out_loss": line["held_out_loss"], "seconds": round(line["time"] - begin, 2),
-                          **sums, "tokens": sums["tokens"] * WORKERS})
+                          **sums, "tokens": sums["tokens"] * WORKERS,
+                          "phases": {name: round(seconds, 2) for name, seconds in phases.items()}})
     return found
 
 

@@ -1,5 +1,6 @@
-"""The parts of the first GPU hour: each is a list of steps (steps.py), made when it is run."""
+"""The parts of the first quarter of an hour on a GPU, in their order: each is a list of steps (steps.py), made when it is run."""
 import dataclasses
+import json
 import pathlib
 import re
 import subprocess
@@ -7,13 +8,14 @@ import sys
 
 import machine
 import results
-from steps import AFTER_A_HANG, Step
+from steps import Step
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SMALL, LARGE = ROOT / "examples/llama_125m/config.json", ROOT / "examples/llama_1b2/config.json"
 MODELS = {"125 M": (SMALL, 32, 1024), "1.2 B": (LARGE, 8, 2048)}  # configuration, sequences, positions
 
+AT_ONCE = 8     # test programs
 WATCHDOG = 120  # seconds of a test program
 ON_THE_GPU = "--gtest_filter=*/cuda:CudaTest.*"
 KERNEL_TESTS = ("cuda_test", "gpu_test", "compress_test", "apply_test", "elementwise_test", "enqueue_test", "apply_deltas_test",
@@ -22,7 +24,7 @@ GOLDEN_TESTS = ("golden_demo_test", "golden_distro_test", "golden_idct_test", "g
 # Instrumented code is many times slower: arrays of a million elements are left to the tests above.
 SMALL_SHAPES = ON_THE_GPU + "-CudaTest.*"
 SANITIZED = tuple(name for name in KERNEL_TESTS if name not in ("cuda_test", "gpu_test"))  # gpu_test makes CUDA's errors on purpose
-SANITIZERS = ("memcheck", "racecheck", "synccheck")
+SANITIZERS = ("memcheck", "initcheck", "racecheck", "synccheck")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,15 +34,16 @@ class Context:
     text: object     # makes a text to learn from, and returns its path
     package: object  # the folder with distro_train, the Python package; None without one
     part: object     # the stored document of a part, by its name; None where there is none
-    seconds: float   # left for the part
+    folder: object   # for files that steps read; it goes with the call
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
     name: str
     what: str
-    minutes: float   # that it usually takes
-    steps: object    # Context -> list of Step
+    steps: object     # Context -> list of Step
+    at_once: int = 1  # steps
+    least: int = 5    # seconds below which it does not begin
 
 
 PYTHON_TEST = "PythonRunsTest.test_on_a_gpu_beside_a_worker_in_cpp"
@@ -51,7 +54,7 @@ def python(name, *arguments):
 
 
 def machine_steps(context):
-    return [Step("machine", python("machine.py"), 60)]
+    return [Step("machine", python("machine.py"), 5, 60)]
 
 
 def tests_of(program):
@@ -70,85 +73,110 @@ def tests_of(program):
     return names
 
 
-def test_steps(context):
-    """Kernels a program at a time. Ranks and nodes a test at a time, so that none runs with what an earlier one left in Torch's
-    allocator: the first allocation is when the driver may wait for a GPU that waits for a peer."""
-    steps = [Step(name, (context.program(name), ON_THE_GPU), WATCHDOG, tests=True) for name in KERNEL_TESTS]
-    steps += [Step(name, (context.program(name), ON_THE_GPU, "--golden_dir", ROOT / "tests/golden"), WATCHDOG, tests=True)
-              for name in GOLDEN_TESTS]
+def kernel_test_steps(context):
+    """A program at a time."""
+    golden = ("--golden_dir", ROOT / "tests/golden")
+    return [Step(name, (context.program(name), ON_THE_GPU, *arguments), 10, WATCHDOG, tests=True)
+            for names, arguments in ((KERNEL_TESTS, ()), (GOLDEN_TESTS, golden)) for name in names]
+
+
+def node_test_steps(context):
+    """A test at a time, so that none runs with what an earlier one left in Torch's allocator: the first allocation is when the
+    driver may wait for a GPU that waits for a peer."""
+    steps = []
     for name in ("cuda_settings_test", "worker_gpu_test"):
         program = context.program(name)
-        steps += [Step(f"{name} {test}", (program, f"--gtest_filter={test}"), WATCHDOG, tests=True)
-                  for test in tests_of(program)] or [Step(name, (program,), WATCHDOG, tests=True)]
+        steps += [Step(f"{name} {test}", (program, f"--gtest_filter={test}"), 10, WATCHDOG, tests=True)
+                  for test in tests_of(program)] or [Step(name, (program,), 10, WATCHDOG, tests=True)]
     return steps
 
 
 def sanitizer_steps(context):
     sanitizer = machine.tool("compute-sanitizer") or "compute-sanitizer"
-    return [Step(f"{tool} {name}", (sanitizer, "--tool", tool, "--error-exitcode", 86, context.program(name), SMALL_SHAPES), 150, tests=True)
+    return [Step(f"{tool} {name}", (sanitizer, "--tool", tool, "--error-exitcode", 86, context.program(name), SMALL_SHAPES), 20, 150, tests=True)
             for tool in SANITIZERS for name in SANITIZED]
 
 
 def kernel_steps(context):
-    return [Step("ours", (context.program("gpu_kernels"), LARGE), 90), Step("pytorch", python("reference.py", "operations", LARGE), 90)]
+    return [Step("ours", (context.program("gpu_kernels"), LARGE), 20, 90), Step("pytorch", python("reference.py", "operations", LARGE), 20, 90)]
 
 
-def training_steps(context):
+def ours(context, name, config, sequences, positions, environment=()):
+    return Step(name, ("env", *environment, context.program("gpu_training"), config, sequences, positions), 15, 75)
+
+
+def reference(name, config, sequences, positions, *arguments, usual=20, limit=75):
+    return Step(name, python("reference.py", "training", config, "--batch", sequences, "--sequence", positions, *arguments), usual, limit)
+
+
+def training_steps(model):
+    return lambda context: [ours(context, f"{model}, ours", *MODELS[model]), reference(f"{model}, eager", *MODELS[model])]
+
+
+def compile_steps(context):
+    return [reference(f"{model}, torch.compile", *MODELS[model], "--compile", usual=50, limit=180) for model in MODELS]
+
+
+FLASH = ("TORCH_CUDNN_SDPA_DEPRIORITIZED=1",)  # of PyTorch: attention by its own kernel where cuDNN's comes first
+
+
+def variant_steps(context):
+    """125 M with other words, heads and attention than its configuration has."""
+    config, sequences, positions = MODELS["125 M"]
+    found = json.loads(config.read_text())
     steps = []
-    for model, (config, sequences, positions) in MODELS.items():
-        reference = python("reference.py", "training", config, "--batch", sequences, "--sequence", positions)
-        steps += [Step(f"{model}, ours", (context.program("gpu_training"), config, sequences, positions), 75),
-                  Step(f"{model}, eager", reference, 75),
-                  Step(f"{model}, torch.compile", (*reference, "--compile"), 180)]
-    return steps
+    for words, head in ((50304, 64), (50257, 256)):
+        path = context.folder / f"words_{words}_head_{head}.json"
+        heads = found["hidden_size"] // head
+        path.write_text(json.dumps({**found, "vocab_size": words, "num_attention_heads": heads, "num_key_value_heads": heads}))
+        steps.append(ours(context, f"{words} words, heads of {head}", path, sequences, positions))
+        last = path
+    return [*steps, ours(context, "50257 words, heads of 64, flash", config, sequences, positions, FLASH),
+            ours(context, "50257 words, heads of 256, flash", last, sequences, positions, FLASH)]
 
 
 def replica_steps(context):
     """Workers in C++ of both methods; with the package two Python programs on the GPU beside a worker in C++ on the CPU."""
     programs = context.program("distro-worker").parent
-    steps = [Step(method, python("replicas.py", "--bin", programs, "--method", method, "--devices", "cuda,cpu"), 150)
+    steps = [Step(method, python("replicas.py", "--bin", programs, "--method", method, "--devices", "cuda,cpu"), 25, 150)
              for method in ("deltas", "signs")]
     if context.package:
         environment = (f"DISTRO_TORCH_PYTHON={sys.executable}", f"DISTRO_PYTHON_PACKAGE={context.package}", "DISTRO_TEST_METHOD=deltas")
         binaries = [word for name in ("aggregator", "worker") for word in (f"--{name}", context.program(f"distro-{name}"))]
         steps.append(Step("Python programs", ("env", *environment, sys.executable, "-B", ROOT / "tests/python/python_runs_test.py", *binaries,
-                                              "--distroctl", context.program("distroctl"), PYTHON_TEST), 150))
+                                              "--distroctl", context.program("distroctl"), PYTHON_TEST), 40, 150))
     return steps
 
 
 LEARNING_METHODS = ("deltas", "signs")
-START = 60  # seconds of a step of learning beside its training: the initial model, the aggregator, the workers' start
-LEAST_TRAINING = 45
-
-
-def seconds_of_learning(seconds, done):
-    """Of each method: an equal share of the seconds that are left, or what the method that is done had."""
-    had = [outcome["rows"][-1]["seconds"] for name, outcome in done.items() if name in LEARNING_METHODS and outcome["rows"]]
-    share = int(seconds / (len(LEARNING_METHODS) + 1)) - START - AFTER_A_HANG - 1
-    return int(had[0]) + 1 if had else max(LEAST_TRAINING, share)
+LEARNING_SECONDS = 45  # of training, each
+START = 25             # seconds of a step of learning beside its training: the initial model, the aggregator, the workers' start
 
 
 def learning_steps(context):
     """Our methods for the same time, then AdamW for as many tokens as the faster of them."""
     programs = context.program("distro-worker").parent
-    done = (context.part("learning") or {"steps": {}})["steps"]
-    seconds = seconds_of_learning(context.seconds, done)
+    usual, limit = LEARNING_SECONDS + START, LEARNING_SECONDS + 3 * START
     common = ("--config", SMALL, "--text", context.text())
 
     def adamw():
         tokens = max((row["tokens"] for row in results.rows(context.part("learning"))), default=0)
-        return python("adamw.py", *common, "--tokens", tokens, "--seconds", seconds)
+        return python("adamw.py", *common, "--tokens", tokens, "--seconds", LEARNING_SECONDS)
 
-    return [*(Step(method, python("learning.py", "--bin", programs, *common, "--method", method, "--seconds", seconds), seconds + START)
-              for method in LEARNING_METHODS), Step("adamw", adamw, seconds + START)]
+    return [*(Step(method, python("learning.py", "--bin", programs, *common, "--method", method, "--seconds", LEARNING_SECONDS), usual, limit)
+              for method in LEARNING_METHODS), Step("adamw", adamw, usual, limit)]
 
 
 PARTS = (
-    Part("machine", "the GPU, its driver, clocks, memory and bus", 0.2, machine_steps),
-    Part("tests", f"the tests of kernels, ranks and nodes, each in a new process that ends after {WATCHDOG} s", 6, test_steps),
-    Part("sanitizers", "compute-sanitizer over the kernels: memcheck, racecheck, synccheck", 8, sanitizer_steps),
-    Part("kernels", "every operation beside its floor and PyTorch's operations, 1.2 B parameters", 2, kernel_steps),
-    Part("training", "forward and backward of 125 M and 1.2 B beside eager PyTorch and torch.compile", 5, training_steps),
-    Part("replicas", "a run with a worker on the GPU and one on the CPU: the same bits after every round", 2, replica_steps),
-    Part("learning", "125 M parameters: deltas and signs beside AdamW, for the time that is left", 8, learning_steps),
+    Part("machine", "the GPU, its driver, clocks, memory and bus", machine_steps),
+    Part("tests", f"the tests of the kernels, {AT_ONCE} programs at once", kernel_test_steps, AT_ONCE),
+    Part("replicas", "a run with a worker on the GPU and one on the CPU: the same bits after every round", replica_steps),
+    Part("kernels", "every operation beside its floor and PyTorch's operations, 1.2 B parameters", kernel_steps),
+    Part("training", "forward and backward of 125 M beside eager PyTorch", training_steps("125 M")),
+    Part("variants", "125 M with attention of cuDNN and of PyTorch, other numbers of words and sizes of heads", variant_steps),
+    Part("nodes", f"the tests of ranks and nodes, each in a new process, {AT_ONCE} at once", node_test_steps, AT_ONCE, least=15),
+    Part("learning", f"125 M: deltas, signs and AdamW, {LEARNING_SECONDS} s each", learning_steps, least=LEARNING_SECONDS + START),
+    Part("large", "forward and backward of 1.2 B beside eager PyTorch", training_steps("1.2 B")),
+    Part("compile", "both beside torch.compile", compile_steps),
+    Part("sanitizers", f"compute-sanitizer over the kernels: {', '.join(SANITIZERS)}; {AT_ONCE} programs at once", sanitizer_steps, AT_ONCE),
 )

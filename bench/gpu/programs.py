@@ -1,6 +1,7 @@
-"""Where the programs and the text of the first GPU hour come from."""
+"""Where the programs and the text of first_day come from."""
 import importlib.util
 import pathlib
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -50,8 +51,9 @@ def python_sources(out):
 
 def version():
     """Of the checkout; without git that of the project."""
-    described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    if described.returncode == 0:
-        return described.stdout.strip()
+    if shutil.which("git"):
+        described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+        if described.returncode == 0:
+            return described.stdout.strip()
     line = next(line for line in (ROOT / "CMakeLists.txt").read_text().splitlines() if line.startswith("project(distro VERSION"))
     return line.split()[2]

@@ -1,7 +1,7 @@
-"""The results of the first GPU hour: a folder with a JSON file for each part, replaced as a whole whenever a step has ended.
+"""The results of the first quarter of an hour on a GPU: a folder with a JSON file for each part, replaced as a whole whenever a step has ended.
 
     {"schema": 1, "part": "tests", "hardware": {"gpu": ..., "gpus": 1, "memory_mib": ..., "driver": ..., "cpu": ..., "cores": ...},
-     "date": "2026-12-01", "version": "...", "complete": false, "steps": {NAME: outcome of steps.py}}
+     "date": "2026-12-01", "version": "of the first step, of a later one", "complete": false, "steps": {NAME: outcome of steps.py}}
 
 All files of a folder are of the same GPU.
 """

@@ -1,4 +1,4 @@
-"""A step of the first GPU hour: one command in a process of its own, with a limit. Its outcome is a JSON object:
+"""A step of the first quarter of an hour on a GPU: one command in a process of its own, with a limit. Its outcome is a JSON object:
 
     state    "passed", "failed", "hung": it had not ended at its limit, or "skipped": a test of more GPUs than there are
     why      what went wrong and in which test; "" where it passed
@@ -9,6 +9,7 @@
 """
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
@@ -22,7 +23,6 @@ TAIL = 4000      # characters of output that are kept
 STACK = 8000
 DEBUGGER_SECONDS = 25
 GONE_SECONDS = 10  # for a killed process to go
-AFTER_A_HANG = DEBUGGER_SECONDS + GONE_SECONDS
 # In front of a command: it ends with first_day, also when that is killed.
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
@@ -31,25 +31,24 @@ ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 class Step:
     name: str
     command: object       # a tuple, or a function that makes it once the steps before have ended
-    limit: int            # seconds
+    usual: int            # seconds that it takes where all is well
+    limit: int            # seconds after which it hangs
     tests: bool = False   # a program of Google Test: it passes where a test passed and none failed
 
-    @property
-    def longest(self):
-        """Seconds that it can take, with those after a hang."""
-        return self.limit + AFTER_A_HANG
 
-
-def run(step):
-    """The step's outcome. Whatever it started has ended then."""
+def run(step, end=math.inf):
+    """The step's outcome; None where `end`, of time.monotonic(), came before its own end and before its limit. Whatever it
+    started has ended then."""
     with tempfile.TemporaryDirectory(prefix="first_day-", ignore_cleanup_errors=True) as scratch:
         scratch = pathlib.Path(scratch)
         files = scratch / "out", scratch / "err"
         begin = time.monotonic()
         try:
-            status, stack = _wait(step, files, {**os.environ, "TMPDIR": str(scratch)})
+            status, stack = _wait(step, files, {**os.environ, "TMPDIR": str(scratch)}, end)
         except OSError as error:
             return _outcome("failed", str(error), None, begin)
+        if status is None and time.monotonic() < begin + step.limit:
+            return None
         out, err = (file.read_text(errors="replace") for file in files)
     state, why, rows = _judge(step, status, out, err)
     outcome = _outcome(state, why, status, begin, rows)
@@ -63,16 +62,16 @@ def _outcome(state, why, status, begin, rows=()):
             "stack": ""}
 
 
-def _wait(step, files, environment):
-    """The exit status, None for a step that hung, and what the debugger said."""
+def _wait(step, files, environment, end):
+    """The exit status, None for a step that had not ended at its limit or at `end`, and what the debugger said until `end`."""
     command = step.command() if callable(step.command) else step.command
     command = [*ENDS_WITH_US, *map(str, command)]
     with open(files[0], "wb") as out, open(files[1], "wb") as err:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, start_new_session=True)
     try:
-        return child.wait(step.limit), ""
+        return child.wait(max(0, min(step.limit, end - time.monotonic()))), ""
     except subprocess.TimeoutExpired:
-        return None, _stack(child.pid)
+        return None, _stack(child.pid, min(DEBUGGER_SECONDS, end - time.monotonic()))
     finally:
         # The whole group, also where the step ended and left processes behind.
         try:
@@ -97,14 +96,16 @@ def _leaves(group):
     return sorted(parents.keys() - set(parents.values()))
 
 
-def _stack(group):
-    """The stacks of all threads, with cuda-gdb also the kernels on the GPU."""
+def _stack(group, seconds):
+    """The stacks of all threads, with cuda-gdb also the kernels on the GPU, as far as they come in this time."""
+    if seconds <= 0:
+        return "no time was left for a debugger"
     debugger = shutil.which("cuda-gdb") or shutil.which("cuda-gdb", path="/usr/local/cuda/bin")
     kernels = ["-ex", "info cuda kernels"] if debugger else []
     debugger = debugger or shutil.which("gdb")
     if debugger is None:
         return "no debugger is here (gdb, cuda-gdb)"
-    said, end = [], time.monotonic() + DEBUGGER_SECONDS
+    said, end = [], time.monotonic() + seconds
     for pid in _leaves(group):
         command = [debugger, "-nx", "-batch", "-p", str(pid), *kernels, "-ex", "thread apply all backtrace 24"]
         try:

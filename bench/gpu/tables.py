@@ -1,4 +1,4 @@
-"""The tables of the first GPU hour, from its results: {page: {name: text}} for page.fill."""
+"""The tables of the first quarter of an hour on a GPU, from its results: {page: {name: text}} for page.fill."""
 import results
 from parts import KERNEL_TESTS, MODELS, PARTS, SANITIZERS
 
@@ -63,23 +63,44 @@ def kernels_table(document):
     return note + "\n\n" + table(["operation", "ms", "floor, ms", "times the floor", "PyTorch, ms", "PyTorch / ours"], lines)
 
 
+def rates(document):
+    """(step, row) of each step that gave tokens a second."""
+    return [(step, row) for step, outcome in document["steps"].items() for row in outcome["rows"]]
+
+
 def training_table(document):
     lines = []
     for model in MODELS:
-        found = by_name(row for step, outcome in document["steps"].items() if step.startswith(f"{model},") for row in outcome["rows"])
+        found = by_name(row for step, row in rates(document) if step.startswith(f"{model},"))
         eager = found.get("eager", {}).get("tokens_per_second")
         lines += [(model, {"distro": "a worker's"}.get(name, name), f"{row['tokens_per_second']:.0f}", f"{row['median_ms']:.1f}",
                    f"{row['tokens_per_second'] / eager:.2f}" if eager else "") for name, row in found.items()]
     return table(["model", "forward and backward", "tokens a second", "ms", "to eager"], lines) if lines else "Failed: no step gave a rate."
 
 
+def variants_table(document):
+    lines = [(step, f"{row['tokens_per_second']:.0f}", f"{row['median_ms']:.1f}") for step, row in rates(document)]
+    return table(["125 M, a worker's", "tokens a second", "ms"], lines) if lines else "Failed: no step gave a rate."
+
+
+def phases_table(rows):
+    """Seconds of the phases by name; "" without rows that have them."""
+    found = {name: row["phases"] for name, row in rows.items() if "phases" in row}
+    if not found:
+        return ""
+    phases = [phase for phase in next(iter(found.values())) if any(one.get(phase, 0) >= 0.05 for one in found.values())]
+    lines = [(name, *(f"{seconds.get(phase, 0):.1f}" for phase in phases)) for name, seconds in found.items()]
+    return "\n\nSeconds of the first worker's phases:\n\n" + table(["method", *phases], lines)
+
+
 def replicas_table(document):
-    lines = []
+    lines, first = [], {}
     for step, outcome in document["steps"].items():
         row = (outcome["rows"] or [None])[0]
         told = (row["rounds"], row["reported"], row["different"]) if row else ("", "", "")
         lines.append((step, *told, "equal" if outcome["state"] == "passed" else f"{outcome['state']}: {outcome['why']}"))
-    return table(["method", "rounds", "hashes compared", "different", "result"], lines)
+        first |= {step: row} if row else {}
+    return table(["method", "rounds", "hashes compared", "different", "result"], lines) + phases_table(first)
 
 
 POINTS = 8  # of a curve
@@ -97,18 +118,20 @@ def learning_table(document):
     costs = [(name, f"{curve[last]['seconds']:.0f} s", f"{curve[last]['sent_bytes'] / 1e6:.1f} MB", f"{curve[last]['received_bytes'] / 1e6:.1f} MB")
              for name, curve in curves.items()]
     return (table(["tokens", *curves], losses) + f"\n\nUntil {last / 1e6:.2f} M tokens:\n\n"
-            + table(["method", "time", "sent by a worker", "received"], costs))
+            + table(["method", "time", "sent by a worker", "received"], costs)
+            + phases_table({name: curve[last] for name, curve in curves.items()}))
 
 
-# Page, table, part, and what makes it.
+# Page, table, parts, and what makes it of their steps.
 TABLES = (
-    ("docs/kernels.md", "gpu_machine", "machine", machine_table),
-    ("docs/kernels.md", "gpu_tests", "tests", tests_table),
-    ("docs/kernels.md", "gpu_sanitizers", "sanitizers", sanitizers_table),
-    ("docs/kernels.md", "gpu_kernels", "kernels", kernels_table),
-    ("docs/performance.md", "gpu_training", "training", training_table),
-    ("docs/fsdp.md", "gpu_replicas", "replicas", replicas_table),
-    ("docs/learning.md", "gpu_learning", "learning", learning_table),
+    ("docs/kernels.md", "gpu_machine", ("machine",), machine_table),
+    ("docs/kernels.md", "gpu_tests", ("tests", "nodes"), tests_table),
+    ("docs/kernels.md", "gpu_sanitizers", ("sanitizers",), sanitizers_table),
+    ("docs/kernels.md", "gpu_kernels", ("kernels",), kernels_table),
+    ("docs/performance.md", "gpu_training", ("training", "large", "compile"), training_table),
+    ("docs/performance.md", "gpu_variants", ("variants",), variants_table),
+    ("docs/fsdp.md", "gpu_replicas", ("replicas",), replicas_table),
+    ("docs/learning.md", "gpu_learning", ("learning",), learning_table),
 )
 
 
@@ -116,15 +139,20 @@ def contents(store):
     """{page: {name: text}} of all tables. Refuses results of different GPUs."""
     store.require_one_gpu(part.name for part in PARTS)
     pages = {}
-    for page, name, part, make in TABLES:
-        document = store.load(part)
-        pages.setdefault(page, {})[name] = NOT_YET if document is None else f"{heading(document)}\n\n{make(document)}"
+    for page, name, parts, make in TABLES:
+        documents = [document for part in parts if (document := store.load(part))]
+        told = NOT_YET
+        if documents:
+            complete = len(documents) == len(parts) and all(document["complete"] for document in documents)
+            told = f"{heading(documents, complete)}\n\n{make({'steps': dict(step for one in documents for step in one['steps'].items())})}"
+        pages.setdefault(page, {})[name] = told
     return pages
 
 
-def heading(document):
-    hardware = document["hardware"]
+def heading(documents, complete):
+    hardware = documents[0]["hardware"]
     several = f"{hardware['gpus']} " if hardware["gpus"] > 1 else ""
-    told = (f"{document['date']}, {several}{hardware['gpu']}, driver {hardware['driver']}, {hardware['cores']} cores of {hardware['cpu']}, "
-            f"version {document['version']}")
-    return told + (":" if document["complete"] else "; not all of its steps have run:")
+    versions = dict.fromkeys(version for document in documents for version in document["version"].split(", "))
+    told = (f"{documents[0]['date']}, {several}{hardware['gpu']}, driver {hardware['driver']}, {hardware['cores']} cores of {hardware['cpu']}, "
+            f"version {', '.join(versions)}")
+    return told + (":" if complete else "; not all of its steps have run:")

@@ -26,11 +26,12 @@ inline absl::Status StatusOfCuda(cudaError_t error, const char* what) {
 
 inline constexpr int kGroupsPerMultiprocessor = 16;  // more than run at once, so that none waits
 
-// Number of thread groups for `tasks`; a group can do several tasks, one after another. 0 if the
-// device does not respond: the launch then fails with the reason.
-inline unsigned GridFor(int64_t tasks, Stream stream) {
+// Number of thread groups for `tasks` on the current device, on which every launch is; a group can
+// do several tasks, one after another. 0 if the device does not respond: the launch then fails with
+// the reason.
+inline unsigned GridFor(int64_t tasks) {
   int device = 0, multiprocessors = 0;
-  if (cudaStreamGetDevice(stream, &device) != cudaSuccess ||
+  if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
           cudaSuccess) {
     return 0;
@@ -44,7 +45,7 @@ template <typename... Parameters>
 absl::Status Launch(const char* what, void (*kernel)(Parameters...), int64_t tasks, int threads,
                     Stream stream, const std::type_identity_t<Parameters>&... arguments) {
   cudaLaunchConfig_t config = {};
-  config.gridDim.x = GridFor(tasks, stream);
+  config.gridDim.x = GridFor(tasks);
   config.blockDim.x = static_cast<unsigned>(threads);
   config.stream = stream;
   cudaLaunchKernelEx(&config, kernel, arguments...);

@@ -1,4 +1,5 @@
 """The programs of bench/gpu/first_day that can run without a GPU, over real processes: workers on CPUs."""
+import json
 import pathlib
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import steps  # noqa: E402
 
 
 def run(name, *arguments):
-    return steps.run(steps.Step(name, (sys.executable, "-B", GPU / name, *arguments), 150))
+    return steps.run(steps.Step(name, (sys.executable, "-B", GPU / name, *arguments), 1, 150))
 
 
 class ReplicasTest(unittest.TestCase):
@@ -27,6 +28,8 @@ class ReplicasTest(unittest.TestCase):
             self.assertEqual((row["reported"], row["different"]), (8, 0))
             self.assertEqual(set(row["hashes"]), {"cpu-0", "cpu-1", "replay"})
             self.assertEqual(len(set(row["hashes"].values())), 1)
+            self.assertEqual(len(row["held_out_losses"]), 2)
+            self.assertGreater(row["phases"]["forward_backward"], 0)
 
     def test_hashes_that_are_missing_or_differ_are_told(self):
         space = processes.Workspace(processes.programs_in(BIN))
@@ -37,6 +40,9 @@ class ReplicasTest(unittest.TestCase):
         summary = space.folder / "cpu-1.json"
         summary.write_text(summary.read_text().replace(workers[1].summary()["state_hash"], "0" * 16))
         self.assertRegex(replicas.compare(space, workers, 2)[1][0], "the last hashes differ")
+        found = workers[1].summary()
+        summary.write_text(json.dumps({**found, "last_evaluation_loss": 1.03 * found["last_evaluation_loss"]}))
+        self.assertRegex(replicas.compare(space, workers, 2)[1][-1], "the held-out losses differ")
 
     def test_a_worker_that_cannot_start_is_named(self):
         outcome = run("replicas.py", "--bin", BIN, "--method", "signs", "--devices", "cpu,none", "--rounds", 2)
@@ -58,10 +64,10 @@ class LearningTest(unittest.TestCase):
         self.assertTrue(outcome["rows"])
 
     def test_points_sum_what_the_lines_have(self):
-        lines = [{"round": i, "time": 10.0 + i, "tokens": 8, "sent_bytes": 2, "received_bytes": 3} for i in range(4)]
+        lines = [{"round": i, "time": 10.0 + i, "tokens": 8, "sent_bytes": 2, "received_bytes": 3, "seconds": {"wait": 0.5}} for i in range(4)]
         lines[0]["held_out_loss"], lines[3]["held_out_loss"] = 5.0, 4.0
         self.assertEqual(learning.points(lines), [{"step": 4, "held_out_loss": 4.0, "seconds": 3.0, "tokens": 32 * learning.WORKERS, "sent_bytes": 8,
-                                                   "received_bytes": 12}])
+                                                   "received_bytes": 12, "phases": {"wait": 1.5}}])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from first_day_module import GPU, HARDWARE, SCRIPT, document, load, outcome
@@ -31,7 +32,7 @@ def ended(pid):
 
 
 def quick(name, limit=20):
-    return steps.Step(name, python("print('{\"name\": \"row\"}')"), limit)
+    return steps.Step(name, python("print('{\"name\": \"row\"}')"), 1, limit)
 
 
 class FolderTest(unittest.TestCase):
@@ -41,11 +42,13 @@ class FolderTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.store = results.Results(self.folder / "out")
 
-    def run_steps(self, *listed, seconds=500):
+    def run_parts(self, *listed, seconds=500.0, version="v1"):
+        return runner.Runner(self.store, HARDWARE, version, lambda: None, time.monotonic() + seconds).run(listed)
+
+    def run_steps(self, *listed, seconds=500.0, at_once=1, version="v1"):
         """Whether the part is complete, and the states of its steps."""
-        part = parts.Part("tests", "", 1, lambda context: list(listed))
-        complete = runner.Runner(self.store, HARDWARE, "v1", lambda left: None, seconds).run([part])
-        return complete, {name: one["state"] for name, one in self.store.load("tests")["steps"].items()}
+        complete = self.run_parts(parts.Part("tests", "", lambda context: list(listed), at_once), seconds=seconds, version=version)
+        return complete, {name: one["state"] for name, one in (self.store.load("tests") or {"steps": {}})["steps"].items()}
 
 
 class StepTest(FolderTest):
@@ -57,7 +60,7 @@ class StepTest(FolderTest):
                 f"print({DONE!r} + '[ RUN      ] A.Two', flush=True)\n"
                 "open(sys.argv[1], 'w').write(f'{os.getppid()} {os.getpid()}')\n"
                 "time.sleep(1000)\n")
-        hangs = steps.Step("hangs", python(code, pids), 1, tests=True)
+        hangs = steps.Step("hangs", python(code, pids), 1, 1, tests=True)
         self.assertEqual(self.run_steps(hangs, quick("next")), (True, {"hangs": "hung", "next": "passed"}))
         outcome = self.store.load("tests")["steps"]["hangs"]
         self.assertEqual(outcome["why"], "no end within 1 s, in A.Two")
@@ -69,12 +72,12 @@ class StepTest(FolderTest):
 
     def test_a_crash_names_the_signal_and_the_test(self):
         code = f"import os; print({DONE!r} + '[ RUN      ] B/Two.Crashes/cuda', flush=True); os.kill(os.getpid(), 11)"
-        self.assertEqual(self.run_steps(steps.Step("crashes", python(code), 20, tests=True))[1], {"crashes": "failed"})
+        self.assertEqual(self.run_steps(steps.Step("crashes", python(code), 1, 20, tests=True))[1], {"crashes": "failed"})
         self.assertEqual(self.store.load("tests")["steps"]["crashes"]["why"], "ended by SIGSEGV, in B/Two.Crashes/cuda")
 
     def judged(self, out, status=0, tests=True, err=""):
         code = "import sys; print(sys.argv[1]); print(sys.argv[2], file=sys.stderr); sys.exit(int(sys.argv[3]))"
-        return steps.run(steps.Step("step", python(code, out, err, status), 20, tests=tests))
+        return steps.run(steps.Step("step", python(code, out, err, status), 1, 20, tests=tests))
 
     def test_a_program_that_fails_names_its_tests_once(self):
         failed = self.judged("[ RUN      ] A.One\n[  FAILED  ] A.One, where GetParam() = cuda (3 ms)\n[  PASSED  ] 2 tests.\n"
@@ -96,19 +99,19 @@ class StepTest(FolderTest):
         self.assertEqual(self.judged('{"a": 1}', 3, tests=False, err="first\nGPU: out of memory")["why"], "status 3: GPU: out of memory")
 
     def test_a_program_that_is_not_there_fails(self):
-        self.assertEqual(steps.run(steps.Step("none", ("/nowhere/program",), 20))["state"], "failed")
+        self.assertEqual(steps.run(steps.Step("none", ("/nowhere/program",), 1, 20))["state"], "failed")
 
 
 class RunnerTest(FolderTest):
     def test_what_was_done_before_a_kill_is_not_done_again(self):
         """The runner is killed while its second step is under way."""
-        part = ("import sys; sys.path.insert(0, {gpu!r})\nimport parts, pathlib, results, runner, steps\n"
+        part = ("import sys; sys.path.insert(0, {gpu!r})\nimport parts, pathlib, results, runner, steps, time\n"
                 "folder = pathlib.Path({folder!r})\n"
                 "note = \"import os, sys; open(sys.argv[1], 'a').write(f'{{os.getpid()}} ')\"\n"
-                "listed = [steps.Step(name, (sys.executable, '-c', note + more, folder / name), 100) for name, more in\n"
+                "listed = [steps.Step(name, (sys.executable, '-c', note + more, folder / name), 1, 100) for name, more in\n"
                 "          (('one', ''), ('two', '; import time; time.sleep(int({sleep})); '), ('three', ''))]\n"
-                "part = parts.Part('tests', '', 1, lambda context: listed)\n"
-                "runner.Runner(results.Results(folder / 'out'), {hardware!r}, 'v1', lambda left: None, 500).run([part])\n")
+                "part = parts.Part('tests', '', lambda context: listed)\n"
+                "runner.Runner(results.Results(folder / 'out'), {hardware!r}, 'v1', lambda: None, time.monotonic() + 500).run([part])\n")
 
         def start(sleep):
             return subprocess.Popen(python(part.format(gpu=str(GPU), folder=str(self.folder), sleep=sleep, hardware=HARDWARE)), stdout=subprocess.DEVNULL)
@@ -127,22 +130,40 @@ class RunnerTest(FolderTest):
         self.assertEqual([len(pids(name)) for name in ("one", "two", "three")], [1, 2, 1])
         self.assertTrue(self.store.load("tests")["complete"])
 
-    def test_a_step_that_may_not_end_in_time_waits_for_the_next_call(self):
-        long = steps.Step("long", python("print()"), 400)
-        self.assertEqual(self.run_steps(long, quick("short"), seconds=100), (False, {"short": "passed"}))
+    def test_a_step_whose_usual_time_is_not_left_waits_for_the_next_call(self):
+        long = steps.Step("long", python("print()"), 200, 400)
+        self.assertEqual(self.run_steps(long, quick("short", 1000), seconds=100), (False, {"short": "passed"}))
         self.assertEqual(self.run_steps(long, quick("short"), seconds=500), (True, {"short": "passed", "long": "passed"}))
 
-    def test_a_part_has_less_than_nine_minutes_of_a_longer_call(self):
-        self.assertEqual(self.run_steps(steps.Step("long", python("print()"), 540), seconds=3600), (False, {}))
+    def test_a_step_under_way_at_the_end_of_the_call_has_no_outcome(self):
+        pid = self.folder / "pid"
+        sleeps = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)"
+        self.assertEqual(self.run_steps(steps.Step("sleeps", python(sleeps, pid), 1, 400), seconds=7), (False, {}))
+        processes.until(lambda: ended(pid.read_text()), "it ends with the call")
 
-    def test_the_parts_after_one_that_is_not_complete_wait_too(self):
-        first = parts.Part("tests", "", 1, lambda context: [steps.Step("long", python(""), 900)])
-        second = parts.Part("kernels", "", 1, lambda context: [quick("next")])
-        self.assertFalse(runner.Runner(self.store, HARDWARE, "v1", lambda left: None, 500).run([first, second]))
-        self.assertIsNone(self.store.load("kernels"))
+    def test_the_next_part_runs_where_one_is_not_complete(self):
+        first = parts.Part("tests", "", lambda context: [steps.Step("long", python(""), 900, 900)])
+        second = parts.Part("kernels", "", lambda context: [quick("next")])
+        third = parts.Part("learning", "", lambda context: self.fail("too little time is left"), least=600)
+        self.assertFalse(self.run_parts(first, second, third))
+        self.assertIsNone(self.store.load("tests"))
+        self.assertTrue(self.store.load("kernels")["complete"])
+
+    def test_steps_of_a_part_may_run_at_once(self):
+        """Each ends once the other has begun."""
+        code = ("import pathlib, sys, time\nown, other = map(pathlib.Path, sys.argv[1:])\nown.touch()\n"
+                "while not other.exists(): time.sleep(0.01)")
+        one, two = (steps.Step(str(i), python(code, self.folder / str(i), self.folder / str(1 - i)), 1, 100) for i in (0, 1))
+        self.assertEqual(self.run_steps(one, two, at_once=2), (True, {"0": "passed", "1": "passed"}))
+
+    def test_versions_of_all_steps_are_in_the_results(self):
+        self.run_steps(quick("one"), steps.Step("two", python(""), 900, 900))
+        self.assertEqual(self.store.load("tests")["version"], "v1")
+        self.run_steps(quick("one"), steps.Step("two", python(""), 1, 20), version="v2")
+        self.assertEqual(self.store.load("tests")["version"], "v1, v2")
 
     def test_a_command_may_be_made_of_what_earlier_steps_gave(self):
-        later = steps.Step("later", lambda: python(f"print('{json.dumps(results.rows(self.store.load('tests')))[1:-1]}')"), 20)
+        later = steps.Step("later", lambda: python(f"print('{json.dumps(results.rows(self.store.load('tests')))[1:-1]}')"), 1, 20)
         self.run_steps(quick("first"), later)
         self.assertEqual(self.store.load("tests")["steps"]["later"]["rows"], [{"name": "row"}])
 

@@ -123,9 +123,6 @@ cudaError_t cudaStreamDestroy(EmulatedStream* stream) {
   stream->gpu()->RemoveStream(stream);
   return cudaSuccess;
 }
-cudaError_t cudaStreamGetDevice(EmulatedStream* stream, int* device) {
-  return On(stream, [&](EmulatedStream& s) { *device = s.gpu()->number(); });
-}
 cudaError_t cudaStreamSynchronize(EmulatedStream* stream) {
   return On(stream, [](EmulatedStream& s) { s.gpu()->Await(&s); });
 }

@@ -45,7 +45,6 @@ cudaError_t cudaFreeHost(void* memory);
 constexpr unsigned cudaStreamNonBlocking = 1;
 cudaError_t cudaStreamCreateWithFlags(EmulatedStream** stream, unsigned flags);
 cudaError_t cudaStreamDestroy(EmulatedStream* stream);
-cudaError_t cudaStreamGetDevice(EmulatedStream* stream, int* device);
 cudaError_t cudaStreamSynchronize(EmulatedStream* stream);
 
 using cudaEvent_t = testing::EmulatedEvent*;

@@ -64,6 +64,26 @@ TEST(RanksOnOneGpuTest, EveryStrategyGivesTheCpusGradient) {
   }
 }
 
+// What a GPU computes with by default. Its attention is another kernel than the CPU's, chosen by the
+// size of the heads; bf16 stores some twenty activations and their gradients with 8 bits each.
+TEST(RanksOnOneGpuTest, Bf16GivesTheCpusGradientToItsPrecision) {
+  NEEDS_GPUS(1);
+  const FsdpOptions options{.param_dtype = FloatType::kBf16};
+  for (const int head_dim : {64, 256}) {
+    LlamaConfig config = TinyConfig(/*heads=*/8, /*kv_heads=*/2);
+    config.head_dim = head_dim;
+    config.max_positions = 64;
+    const std::vector<std::vector<int32_t>> batches = {RandomTokens(4 * 65, 40, 1)};
+    const NodeStep expected = Node(config, 1, options).Gradient(batches, 4);
+    const NodeStep found = Node(config, 1, options, 1, at::Device("cuda:0")).Gradient(batches, 4);
+    std::vector<float> difference = found.gradient;
+    for (size_t i = 0; i < difference.size(); ++i) difference[i] -= expected.gradient[i];
+    EXPECT_GT(Norm(expected.gradient), 0.01);
+    EXPECT_LE(Norm(difference), 3e-2 * Norm(expected.gradient)) << head_dim;
+    EXPECT_NEAR(found.losses[0], expected.losses[0], 1e-2) << head_dim;
+  }
+}
+
 TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   NEEDS_GPUS(1);
   LlamaConfig config = TinyConfig();
