@@ -1,0 +1,11 @@
+"""What scripts/rehearse_first_day gives to its test."""
+import pathlib
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(SOURCE / "tests/packages"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--archive", type=pathlib.Path, required=True, help="of scripts/package_programs --cuda --benchmarks")
+    parser.addoption("--cache", type=pathlib.Path, required=True, help="kept between runs: packages of the root, of pip")
