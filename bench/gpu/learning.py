@@ -4,7 +4,7 @@
     learning.py --bin FOLDER --config examples/llama_125m/config.json --text FILE --method deltas --seconds 150
     learning.py ... --device cpu --samples 2 --sequence 64
 
-The workers take 32 samples of 512 tokens a step. Prints a line of JSON for each evaluation: step, tokens, held-out loss, the
+The workers take 32 samples of 512 tokens a step, where there are four of them. Prints a line of JSON for each evaluation: step, tokens, held-out loss, the
 bytes that a worker sent and received since the start, the seconds since the first round, and of the first worker those of each phase. After a warm-up the rate stays the
 same, so that a run may stop at any step. adamw.py does the same with AdamW in PyTorch. Status 1: a process failed.
 """
@@ -31,7 +31,8 @@ KEPT = ("tokens", "sent_bytes", "received_bytes")
 def write_run(space, options):
     run = {"name": "learning", "seed": 1, "rounds": 1000000, "method": options.method, "warmup_rounds": WARM_UP, "overlap": 0,
            "sequence_length": options.sequence, "samples_per_worker": options.samples, "held_out_fraction": HELD_OUT,
-           "evaluation_interval_rounds": INTERVAL, "evaluation_samples": EVALUATED, "start_workers": WORKERS, "min_workers": WORKERS,
+           "evaluation_interval_rounds": INTERVAL, "evaluation_samples": EVALUATED, "start_workers": options.workers,
+           "min_workers": options.workers,
            **METHODS[options.method]}
     run["min_learning_rate"] = run["peak_learning_rate"]
     path = space.folder / "run.json"
@@ -39,8 +40,8 @@ def write_run(space, options):
     return path
 
 
-def points(lines):
-    """The curve, from a worker's lines of rounds. The first line has the loss before training."""
+def points(lines, workers=WORKERS):
+    """The curve, from one worker's lines of rounds. The first line has the loss before training."""
     found, sums, phases, begin = [], dict.fromkeys(KEPT, 0), collections.Counter(), None
     for line in lines:
         if begin is None:  # its phases are those of the start
@@ -50,7 +51,7 @@ def points(lines):
         sums = {key: sums[key] + line[key] for key in KEPT}
         if line["round"] > 0 and line.get("held_out_loss") is not None:
             found.append({"step": line["round"] + 1, "held_out_loss": line["held_out_loss"], "seconds": round(line["time"] - begin, 2),
-                          **sums, "tokens": sums["tokens"] * WORKERS,
+                          **sums, "tokens": sums["tokens"] * workers,
                           "phases": {name: round(seconds, 2) for name, seconds in phases.items()}})
     return found
 
@@ -61,7 +62,7 @@ def train(space, options):
     space.distroctl("init-model", "--config", options.config, "--seed", 1, "--out", model)
     aggregator = space.start_aggregator("--run", write_run(space, options), "--model", model, *PATIENCE)
     metrics = space.folder / "metrics.jsonl"
-    for i in range(WORKERS):
+    for i in range(options.workers):
         space.start(f"worker-{i}", [space.binaries.worker, "--aggregator", aggregator.grpc, "--data", options.text, "--data_format", "text",
                                     "--name", f"worker-{i}", "--insecure", "--device", options.device,
                                     *(("--metrics_file", metrics) if i == 0 else ())])
@@ -70,7 +71,7 @@ def train(space, options):
 
     def curve():
         whole = metrics.read_text().rpartition("\n")[0]
-        return points(map(json.loads, whole.splitlines()))
+        return points(map(json.loads, whole.splitlines()), options.workers)
     while (time.monotonic() < end or not curve()) and all(process.alive() for process in space.processes):
         time.sleep(0.2)
     return curve()
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--method", choices=METHODS, required=True)
     parser.add_argument("--seconds", type=float, required=True, help="from the first round on")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--samples", type=int, default=8, help="of a worker, a step")
     parser.add_argument("--sequence", type=int, default=512)
     options = parser.parse_args()

@@ -118,21 +118,22 @@ def compile_steps(context):
 
 
 FLASH = ("TORCH_CUDNN_SDPA_DEPRIORITIZED=1",)  # of PyTorch: attention by its own kernel where cuDNN's comes first
+# Name, what differs from the configuration of 125 M, sequences and positions.
+VARIANTS = (("50304 words", {"vocab_size": 50304}, 32, 1024),
+            ("heads of 256", {"num_attention_heads": 3, "num_key_value_heads": 3}, 32, 1024),
+            ("8192 positions", {"max_position_embeddings": 8192}, 4, 8192),
+            ("as it is", {}, 32, 1024))
 
 
 def variant_steps(context):
-    """125 M with other words, heads and attention than its configuration has."""
-    config, sequences, positions = MODELS["125 M"]
-    found = json.loads(config.read_text())
+    """125 M with other words, heads and positions than its configuration has, by attention of cuDNN and of PyTorch."""
     steps = []
-    for words, head in ((50304, 64), (50257, 256)):
-        path = context.folder / f"words_{words}_head_{head}.json"
-        heads = found["hidden_size"] // head
-        path.write_text(json.dumps({**found, "vocab_size": words, "num_attention_heads": heads, "num_key_value_heads": heads}))
-        steps.append(ours(context, f"{words} words, heads of {head}", path, sequences, positions))
-        last = path
-    return [*steps, ours(context, "50257 words, heads of 64, flash", config, sequences, positions, FLASH),
-            ours(context, "50257 words, heads of 256, flash", last, sequences, positions, FLASH)]
+    for name, changed, sequences, positions in VARIANTS:
+        path = context.folder / f"{name.replace(' ', '_')}.json"
+        path.write_text(json.dumps(json.loads(SMALL.read_text()) | changed))
+        steps += [ours(context, f"{name}, {attention}", path, sequences, positions, environment)
+                  for attention, environment in (("cuDNN", ()), ("flash", FLASH)) if changed or environment]
+    return steps
 
 
 def replica_steps(context):
@@ -167,15 +168,27 @@ def learning_steps(context):
               for method in LEARNING_METHODS), Step("adamw", adamw, usual, limit)]
 
 
+ROUND_SECONDS = {"125 M": 10, "1.2 B": 20}  # of training
+
+
+def round_steps(context):
+    """One worker with a GPU of its own: which phases a round has."""
+    programs = context.program("distro-worker").parent
+    return [Step(f"{model}, {method}", python("learning.py", "--bin", programs, "--config", MODELS[model][0], "--text", context.text(),
+                                              "--method", method, "--workers", 1, "--seconds", seconds), 3 * seconds, 150)
+            for model, seconds in ROUND_SECONDS.items() for method in LEARNING_METHODS]
+
+
 PARTS = (
     Part("machine", "the GPU, its driver, clocks, memory and bus", machine_steps),
     Part("tests", f"the tests of the kernels, {AT_ONCE} programs at once", kernel_test_steps, AT_ONCE),
     Part("replicas", "a run with a worker on the GPU and one on the CPU: the same bits after every round", replica_steps),
     Part("kernels", "every operation beside its floor and PyTorch's operations, 1.2 B parameters", kernel_steps),
     Part("training", "forward and backward of 125 M beside eager PyTorch", training_steps("125 M")),
-    Part("variants", "125 M with attention of cuDNN and of PyTorch, other numbers of words and sizes of heads", variant_steps),
+    Part("variants", "125 M with attention of cuDNN and of PyTorch, other numbers of words, sizes of heads, positions", variant_steps),
     Part("nodes", f"the tests of ranks and nodes, each in a new process, {AT_ONCE} at once", node_test_steps, AT_ONCE, least=15),
     Part("learning", f"125 M: deltas, signs and AdamW, {LEARNING_SECONDS} s each", learning_steps, least=LEARNING_SECONDS + START),
+    Part("rounds", "the phases of a worker's round, 125 M and 1.2 B, one worker on the GPU", round_steps, least=30),
     Part("large", "forward and backward of 1.2 B beside eager PyTorch", training_steps("1.2 B")),
     Part("compile", "both beside torch.compile", compile_steps),
     Part("sanitizers", f"compute-sanitizer over the kernels: {', '.join(SANITIZERS)}; {AT_ONCE} programs at once", sanitizer_steps, AT_ONCE),

@@ -49,8 +49,13 @@ def python_sources(out):
     return out
 
 
-def version():
-    """Of the checkout; without git that of the project."""
+def version_of_archive(folder):
+    """What the programs were made from."""
+    return (folder / "distro/VERSION").read_text().strip()
+
+
+def version_of_build():
+    """The checkout's; without git that of the project."""
     if shutil.which("git"):
         described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
         if described.returncode == 0:

@@ -79,18 +79,28 @@ def training_table(document):
 
 
 def variants_table(document):
-    lines = [(step, f"{row['tokens_per_second']:.0f}", f"{row['median_ms']:.1f}") for step, row in rates(document)]
-    return table(["125 M, a worker's", "tokens a second", "ms"], lines) if lines else "Failed: no step gave a rate."
+    lines = [(step, f"{row['tokens_per_second']:.0f}", f"{row['median_ms']:.1f}", f"{row['first_step_seconds']:.1f}") for step, row in rates(document)]
+    return table(["125 M, a worker's", "tokens a second", "ms", "first step, s"], lines) if lines else "Failed: no step gave a rate."
 
 
 def phases_table(rows):
-    """Seconds of the phases by name; "" without rows that have them."""
-    found = {name: row["phases"] for name, row in rows.items() if "phases" in row}
+    """Milliseconds of a round by phase, of rows by name that have the phases of `rounds`."""
+    found = {name: (row["rounds"], row["phases"]) for name, row in rows.items() if "phases" in row}
     if not found:
-        return ""
-    phases = [phase for phase in next(iter(found.values())) if any(one.get(phase, 0) >= 0.05 for one in found.values())]
-    lines = [(name, *(f"{seconds.get(phase, 0):.1f}" for phase in phases)) for name, seconds in found.items()]
-    return "\n\nSeconds of the first worker's phases:\n\n" + table(["method", *phases], lines)
+        return "Failed: no step gave phases."
+    phases = next(iter(found.values()))[1].keys() - {"idle", "checkpoint"}
+    shown = [phase for phase in PHASES if phase in phases]
+    lines = [(name, *(f"{1000 * seconds[phase] / rounds:.0f}" for phase in shown)) for name, (rounds, seconds) in found.items()]
+    return table(["milliseconds a round", *shown], lines)
+
+
+PHASES = ("data", "forward_backward", "compress", "wait", "apply", "evaluate")
+
+
+def rounds_table(document):
+    """Of the last row of each step; the first round is the start's."""
+    last = {step: outcome["rows"][-1] for step, outcome in document["steps"].items() if outcome["rows"]}
+    return phases_table({step: {**row, "rounds": row["step"] - 1} for step, row in last.items()})
 
 
 def replicas_table(document):
@@ -100,7 +110,7 @@ def replicas_table(document):
         told = (row["rounds"], row["reported"], row["different"]) if row else ("", "", "")
         lines.append((step, *told, "equal" if outcome["state"] == "passed" else f"{outcome['state']}: {outcome['why']}"))
         first |= {step: row} if row else {}
-    return table(["method", "rounds", "hashes compared", "different", "result"], lines) + phases_table(first)
+    return table(["method", "rounds", "hashes compared", "different", "result"], lines) + f"\n\nThe worker on the GPU:\n\n{phases_table(first)}"
 
 
 POINTS = 8  # of a curve
@@ -119,7 +129,8 @@ def learning_table(document):
              for name, curve in curves.items()]
     return (table(["tokens", *curves], losses) + f"\n\nUntil {last / 1e6:.2f} M tokens:\n\n"
             + table(["method", "time", "sent by a worker", "received"], costs)
-            + phases_table({name: curve[last] for name, curve in curves.items()}))
+            + "\n\nThe first worker, which shares the GPU with three:\n\n"
+            + phases_table({name: curve[last] | {"rounds": curve[last]["step"] - 1} for name, curve in curves.items()}))
 
 
 # Page, table, parts, and what makes it of their steps.
@@ -130,6 +141,7 @@ TABLES = (
     ("docs/kernels.md", "gpu_kernels", ("kernels",), kernels_table),
     ("docs/performance.md", "gpu_training", ("training", "large", "compile"), training_table),
     ("docs/performance.md", "gpu_variants", ("variants",), variants_table),
+    ("docs/performance.md", "gpu_rounds", ("rounds",), rounds_table),
     ("docs/fsdp.md", "gpu_replicas", ("replicas",), replicas_table),
     ("docs/learning.md", "gpu_learning", ("learning",), learning_table),
 )

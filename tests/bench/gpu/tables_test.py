@@ -51,10 +51,15 @@ class PartsTest(unittest.TestCase):
     def test_variants_differ_from_the_configuration_in_what_their_names_say(self):
         sizes = {}
         for step in self.steps["variants"]:
-            found = json.loads(step.command[-3].read_text())
-            sizes[step.name] = (found["vocab_size"], found["hidden_size"] // found["num_attention_heads"], parts.FLASH[0] in step.command)
-        self.assertEqual(sizes, {"50304 words, heads of 64": (50304, 64, False), "50257 words, heads of 256": (50257, 256, False),
-                                 "50257 words, heads of 64, flash": (50257, 64, True), "50257 words, heads of 256, flash": (50257, 256, True)})
+            *_, path, sequences, positions = step.command
+            found = json.loads(path.read_text())
+            self.assertEqual(sequences * positions, 32 * 1024)
+            self.assertLessEqual(positions, found["max_position_embeddings"])
+            sizes[step.name] = (found["vocab_size"], found["hidden_size"] // found["num_attention_heads"], positions, parts.FLASH[0] in step.command)
+        words, heads, long = (50304, 64, 1024), (50257, 256, 1024), (50257, 64, 8192)
+        self.assertEqual(sizes, {f"{name}, {attention}": (*changed, attention == "flash") for attention in ("cuDNN", "flash")
+                                 for name, changed in (("50304 words", words), ("heads of 256", heads), ("8192 positions", long))}
+                         | {"as it is, flash": (50257, 64, 1024, True)})
 
     def test_files_that_commands_name_are_there(self):
         for part, listed in self.steps.items():
@@ -98,10 +103,13 @@ class ProgramsTest(unittest.TestCase):
         archive = self.folder / "distro-1-cuda.tar.xz"
         with tarfile.open(archive, "w:xz") as file:
             file.add(program, "distro/bin/distro-worker")
+            (self.folder / "made").write_text("v1-2-gabc\n")
+            file.add(self.folder / "made", "distro/VERSION")
         with unittest.mock.patch.object(programs, "torch_folder", lambda: libraries):
             unpacked = programs.of_archive(archive, self.folder)("distro-worker")
         self.assertEqual(subprocess.run([unpacked], capture_output=True).returncode, 0)
         self.assertEqual((unpacked.parent / "../torch").resolve(), libraries)
+        self.assertEqual(programs.version_of_archive(self.folder), "v1-2-gabc")
 
     def test_programs_of_a_build_are_found_in_its_folders(self):
         (self.folder / "tests").mkdir()
@@ -140,11 +148,13 @@ class TablesTest(unittest.TestCase):
             tables.contents(self.store)
 
     def test_a_table_names_its_day_and_its_hardware(self):
-        self.store.store(document("replicas", {"deltas": outcome({"rounds": 40, "reported": 80, "different": 0})}, complete=False))
+        self.store.store(document("replicas", {"deltas": outcome({"rounds": 40, "reported": 80, "different": 0,
+                                                                     "phases": {"compress": 0.4}})}, complete=False))
         told = self.table("docs/fsdp.md", "gpu_replicas").splitlines()
         self.assertEqual(told[0], "2026-12-01, NVIDIA H100 80GB HBM3, driver 580.1, 16 cores of a processor, version v1; "
                                   "not all of its steps have run:")
-        self.assertEqual(told[-1], "| deltas | 40 | 80 | 0 | equal |")
+        self.assertIn("| deltas | 40 | 80 | 0 | equal |", told)
+        self.assertEqual(told[-1], "| deltas | 10 |")
 
     def test_kernels_are_compared_with_the_copy_and_with_pytorch(self):
         ours = [{"name": "copy", "parameters": 1000000000, "bytes": 8, "median_ms": 2.0},
@@ -177,7 +187,7 @@ class TablesTest(unittest.TestCase):
 
     def test_losses_are_compared_at_equal_tokens(self):
         def curve(name, *losses):
-            return outcome(*({"name": name, "step": i, "tokens": 1000000 * (i + 1), "held_out_loss": loss, "seconds": 2.0 * i, "phases": {"compress": 0.25 * i, "wait": 0.0},
+            return outcome(*({"name": name, "step": i + 1, "tokens": 1000000 * (i + 1), "held_out_loss": loss, "seconds": 2.0 * i, "phases": {"compress": 0.25 * i, "wait": 0.0},
                               "sent_bytes": 5000000 * i, "received_bytes": 7000000 * i} for i, loss in enumerate(losses)))
         self.store.store(document("learning", {"deltas": curve("deltas", 3.0, 2.0, 1.5), "adamw": curve("adamw", 3.1, 2.1)}))
         told = self.table("docs/learning.md", "gpu_learning").splitlines()
@@ -185,7 +195,13 @@ class TablesTest(unittest.TestCase):
         self.assertIn("| 2.00 M | 2.000 | 2.100 |", told)
         self.assertFalse([line for line in told if line.startswith("| 3.00 M")])
         self.assertIn("| deltas | 2 s | 5.0 MB | 7.0 MB |", told)
-        self.assertEqual(told[-4:], ["| method | compress |", "|---|---|", "| deltas | 0.2 |", "| adamw | 0.2 |"])
+        self.assertEqual(told[-4:], ["| milliseconds a round | compress | wait |", "|---|---|---|", "| deltas | 250 | 0 |", "| adamw | 250 | 0 |"])
+
+    def test_phases_are_those_of_a_round(self):
+        rows = ({"step": 11, "phases": {"idle": 9.0, "compress": 0.5}}, {"step": 21, "phases": {"idle": 9.0, "compress": 0.6}})
+        self.store.store(document("rounds", {"1.2 B, deltas": outcome(*rows), "1.2 B, signs": outcome(state="hung", why="no end")}))
+        told = self.table("docs/performance.md", "gpu_rounds").splitlines()
+        self.assertEqual(told[-3:], ["| milliseconds a round | compress |", "|---|---|", "| 1.2 B, deltas | 30 |"])
 
 
 if __name__ == "__main__":

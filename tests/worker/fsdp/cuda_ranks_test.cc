@@ -106,6 +106,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
     request.positions = 512;
     request.cuda = true;
     request.library_bytes = kCublasHandles * CublasWorkspaceBytes();
+    at::globalContext().lazyInitDevice(at::kCUDA);  // or there is no allocator yet
     allocator::resetPeakStats(0);
     node.Gradient({RandomTokens(4 * 513, 8000, 1)}, 4);
     const double planned = static_cast<double>(PlanMemory(request).value().ranks[0].device_bytes);
