@@ -94,7 +94,7 @@ USES = {
     "tests/worker/state": "tests/testing/worker",
     "tests/worker/train": "common/simulation tests/testing/worker",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
-    "tests/worker/python": "tests/testing/worker",
+    "tests/worker/python": "tests/testing/worker tests/worker/fsdp",  # the model of GPUs
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl": "tests/server/service tests/tools/archiver",  # the commands against a whole aggregator, and an archive

@@ -79,16 +79,18 @@ class PythonSession final : public torch::CustomClassHolder {
   // The kind of the next request, empty if there is none within this number of milliseconds; then
   // the other fields of Request, except the samples.
   std::tuple<std::string, bool, double, int64_t> Wait(int64_t milliseconds) {
-    const std::optional<Request> request =
-        session_.program().Wait(absl::Milliseconds(milliseconds));
+    const std::optional<Request> request = session_.Wait(absl::Milliseconds(milliseconds));
     if (!request.has_value()) return {"", false, 0, 0};
     request_ = *request;
     return {NameOf(request_.kind), request_.begins_round, request_.rate,
             static_cast<int64_t>(request_.local_steps)};
   }
-  void Answer(double value) { OrThrow(session_.program().Answer(value)); }
+  void Answer(double value) {
+    const absl::Status status = session_.Answer(value);
+    TORCH_CHECK(status.ok(), std::string(status.message()));  // no argument is at fault
+  }
   void Close() { session_.Close(); }
-  Ending HowItEnded() { return EndingOf(session_.program().end_status()); }
+  Ending HowItEnded() { return EndingOf(session_.end_status()); }
 
   std::vector<int64_t> Samples(int64_t size) {
     return OrThrow(session_.SamplesOf(request_.samples, size));

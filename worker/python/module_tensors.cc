@@ -136,13 +136,16 @@ absl::Status ModuleTensors::Check() const {
   return absl::OkStatus();
 }
 
-void ModuleTensors::Finish() const {
-  at::Device finished(at::kCPU);  // tensors of one device are adjacent
-  for (const at::Tensor& tensor : tensors_) {
-    const at::Device device = std::exchange(finished, tensor.device());
-    if (finished.is_cpu() || finished == device) continue;
-    c10::impl::VirtualGuardImpl(finished.type()).synchronizeDevice(finished.index());
-  }
+absl::Status ModuleTensors::Finish() const {
+  return CatchTorch(kWhat, [&] {
+    at::Device finished(at::kCPU);  // tensors of one device are adjacent
+    for (const at::Tensor& tensor : tensors_) {
+      const at::Device device = std::exchange(finished, tensor.device());
+      if (finished.is_cpu() || finished == device) continue;
+      c10::impl::VirtualGuardImpl(finished.type()).synchronizeDevice(finished.index());
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<RunSpans> ModuleTensors::Elements() {
@@ -185,8 +188,7 @@ absl::Status ModuleTensors::ShowMasters() {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (HasMaster(i)) tensors_[i].copy_(masters_[i]);
     }
-    Finish();
-    return absl::OkStatus();
+    return Finish();
   });
 }
 
@@ -227,8 +229,7 @@ absl::Status ModuleTensors::ScaleGradients(float scale) {
       }
       if (scale != 1) gradient.mul_(scale);
     }
-    Finish();
-    return absl::OkStatus();
+    return Finish();
   });
 }
 

@@ -73,6 +73,10 @@ class ModuleTensors {
   // The module's gradients in the host's memory, as Elements; zeros for a missing one.
   absl::StatusOr<RunSpans> Gradients();
 
+  // Waits until the devices have done what all threads have enqueued. Call it before another thread
+  // uses the tensors: its streams are not ordered with this thread's.
+  absl::Status Finish() const;
+
  private:
   ModuleTensors(Manifest manifest, std::vector<at::Tensor> tensors);
 
@@ -80,7 +84,6 @@ class ModuleTensors {
   // The module's gradient, created if missing. Requires that Check returned OK.
   absl::StatusOr<at::Tensor> GradientOf(size_t i) const;
   bool HasMaster(size_t i) const { return !masters_[i].is_same(tensors_[i]); }
-  void Finish() const;
 
   Manifest manifest_;
   std::vector<at::Tensor> tensors_;  // in its order

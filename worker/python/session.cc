@@ -42,6 +42,7 @@ Session::Session(SessionOptions options, ModuleTensors module)
                 options_.threads) {}
 
 Session::~Session() {
+  module_.Finish().IgnoreError();  // as in Close
   program_.Abandon();
   if (exchange_ != nullptr) exchange_->Stop();
   if (thread_.joinable()) thread_.join();
@@ -58,6 +59,7 @@ absl::Status Session::Start() {
 }
 
 absl::Status Session::Open() {
+  DISTRO_RETURN_IF_ERROR(module_.Finish());
   DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
   DISTRO_RETURN_IF_ERROR(ValidateCredential(options_.channel.insecure, options_.channel.tls));
   if (!options_.state_dir.empty()) {
@@ -71,7 +73,13 @@ absl::Status Session::Open() {
   return absl::OkStatus();
 }
 
+absl::Status Session::Answer(double value) {
+  DISTRO_RETURN_IF_ERROR(module_.Finish());
+  return program_.Answer(value);
+}
+
 void Session::Close() {
+  module_.Finish().IgnoreError();  // the training thread meets the same failure, and reports it
   if (exchange_ != nullptr) exchange_->Stop();
   program_.Close();
 }

@@ -3,11 +3,13 @@
 //
 //   Session session(options, std::move(module));
 //   session.Start();
-//   while (auto request = session.program().Wait(timeout); ...) ...   // hand_over.h
+//   while (auto request = session.Wait(timeout); ...) session.Answer(...);
 //   session.Close();                          // keeps state, leaves the run; then Wait gives kEnd
 //
 // Call all functions on the program's thread, Start once. While a request is not answered, and
 // after kEnd, the training thread waits; only then access the run, the learner and the module.
+// Each thread has streams of its own on a GPU. So whoever gives the module to the other waits
+// first until the devices have finished.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/log.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/client/options/channel_options.h"
@@ -62,7 +65,10 @@ class Session {
 
   // InvalidArgument names invalid options; then Wait returns kEnd.
   absl::Status Start();
-  HandOver& program() { return program_; }
+  // These are the program's side of hand_over.h. Internal also: a device failed.
+  std::optional<Request> Wait(absl::Duration timeout) { return program_.Wait(timeout); }
+  absl::Status Answer(double value);
+  absl::Status end_status() const { return program_.end_status(); }
   // Makes the training thread end: further requests are only kSave and kEnd.
   void Close();
 

@@ -69,7 +69,6 @@ class Lead:
     def advance(self, loss: float) -> bool:
         """Answers the request with the loss of a step, and serves the training thread until it asks for
         a gradient or ends. Returns whether a round ended. Afterwards all processes have the same module."""
-        self._finish_devices()
         return bool(self._shared(lambda: self._advance(loss))["round_ended"])
 
     def samples(self, size: int) -> tuple[list[int], list[int]]:
@@ -149,12 +148,6 @@ class Lead:
             self._ranks.share_tensors(self._parameters.values())
         return done
 
-    def _finish_devices(self) -> None:
-        """Waits for the work that this thread enqueued, because the C++ side reads it on its own streams."""
-        for device in {parameter.device for parameter in self._parameters.values()}:
-            if device.type != "cpu":
-                torch.accelerator.synchronize(device)
-
     def _wait(self) -> tuple[str, bool, float, int]:
         """The next request; empty after a short time without one, so that Python handles signals."""
         request: tuple[str, bool, float, int] = self._session.wait(_POLL_MILLISECONDS)
@@ -177,7 +170,6 @@ class Lead:
                 self._optimizer.step_inner(rate)
             else:
                 self._optimizer.reset_inner()
-            self._finish_devices()
             self._session.answer(0.0)
 
     def _keep(self, local_steps: int) -> float:

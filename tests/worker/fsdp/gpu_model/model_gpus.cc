@@ -152,11 +152,23 @@ bool ModelGpus::Query(const Event& event) {
 
 void ModelGpus::Synchronize(const c10::Stream& stream) {
   absl::MutexLock lock(&mu_);
+  WaitFor(stream.device_index(), Of(stream));
+}
+
+void ModelGpus::SynchronizeDevice(int device) {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [stream, queue] : queues_) {
+    if (stream.first == device) WaitFor(device, queue);
+  }
+}
+
+// For what is in the queue now.
+void ModelGpus::WaitFor(int device, const Queue& queue) {
   RunOthers();
-  const std::shared_ptr<Operation> last = Of(stream).last;
-  const VectorClock clock = Of(stream).clock;
+  const std::shared_ptr<Operation> last = queue.last;
+  const VectorClock clock = queue.clock;
   while (last != nullptr && !Run(*last)) {
-    CheckDevice(stream.device_index());
+    CheckDevice(device);
     changed_.Wait(&mu_);
   }
   hosts_[std::this_thread::get_id()].Join(clock);

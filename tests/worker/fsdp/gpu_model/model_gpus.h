@@ -91,6 +91,7 @@ class ModelGpus {
   void Block(const Event& event, const c10::Stream& stream);
   bool Query(const Event& event);
   void Synchronize(const c10::Stream& stream);
+  void SynchronizeDevice(int device);
   // The operation ends without a result.
   void Abort(const std::shared_ptr<Operation>& operation);
   // Throws if `call` might not return.
@@ -111,6 +112,7 @@ class ModelGpus {
                                  std::vector<Part> parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Queue& Of(const c10::Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Run(Operation& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WaitFor(int device, const Queue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunOthers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckDevice(int device) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -60,6 +60,9 @@ struct ModelGuard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     ModelGpus::Get().Synchronize(stream);
   }
+  void synchronizeDevice(c10::DeviceIndex device) const override {
+    ModelGpus::Get().SynchronizeDevice(device);
+  }
 
  private:
   static ModelGpus::Event& Of(void* event) { return *static_cast<ModelGpus::Event*>(event); }
