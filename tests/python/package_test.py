@@ -14,6 +14,7 @@ import tempfile
 import termios
 import threading
 import unittest
+from unittest import mock
 
 import distro_train
 import torch
@@ -157,7 +158,7 @@ class Letters:
 class ReaderTest(unittest.TestCase):
     def setUp(self):
         self.letters = Letters()
-        self.reader = Reader(self.letters, list)
+        self.reader = Reader(self.letters, list, torch.device("cpu"))
         self.addCleanup(self.letters.go.release, 1000)
         self.addCleanup(self.reader.__exit__, None, None, None)
 
@@ -197,6 +198,14 @@ class ReaderTest(unittest.TestCase):
         with self.assertRaisesRegex(IndexError, "sample 95"):
             self.reader.take([95])
         self.assertEqual(self.reader.take([2]), [2])
+
+    def test_a_gpu_is_used_on_the_programs_stream(self):
+        used = []
+        with mock.patch("torch.accelerator.current_stream", lambda device: f"stream of {device}"), \
+                mock.patch("torch.accelerator.set_stream", lambda stream: used.append((threading.current_thread(), stream))), \
+                Reader(range(9), lambda batch: threading.current_thread(), torch.device("cuda:1")) as reader:
+            thread = reader.take([4])
+        self.assertEqual(used, [(thread, "stream of cuda:1")])
 
     def test_processes_share_a_step(self):
         self.assertEqual(parts_of_step(range(8), 0, 1, None), [list(range(8))])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
+
+import torch
 
 Sample = TypeVar("Sample", covariant=True)
 Item = TypeVar("Item")
@@ -32,14 +35,20 @@ class Fingerprinted(Protocol):
 
 class Reader(Generic[Item, Batch]):
     """Reads and collates on its own thread, the only one that uses the data set. It reads the expected
-    batches ahead, in order and a few at a time, and any other batch when it is taken.
+    batches ahead, in order and a few at a time, and any other batch when it is taken. What it does on
+    `device`, the model's, is on the stream that is current where the Reader is made, in order with the
+    program's work.
 
     A context manager: leaving it drops the batches that were not taken. One thread uses it."""
 
-    def __init__(self, dataset: MapDataset[Item], collate: Callable[[list[Item]], Batch]) -> None:
+    def __init__(
+        self, dataset: MapDataset[Item], collate: Callable[[list[Item]], Batch], device: torch.device
+    ) -> None:
         self._dataset = dataset
         self._collate = collate
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "distro-train-reader")
+        self._thread = concurrent.futures.ThreadPoolExecutor(
+            1, "distro-train-reader", initializer=_same_stream(device)
+        )
         self._expected: list[tuple[int, ...]] = []
         self._begun: OrderedDict[tuple[int, ...], concurrent.futures.Future[Batch]] = OrderedDict()
         #: Batches taken, and how many of them were read ahead.
@@ -87,6 +96,13 @@ class Reader(Generic[Item, Batch]):
         trace: TracebackType | None,
     ) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _same_stream(device: torch.device) -> Callable[[], object]:
+    """For another thread: makes this thread's current stream of the device the other's too."""
+    if device.type == "cpu":
+        return lambda: None
+    return functools.partial(torch.accelerator.set_stream, torch.accelerator.current_stream(device))
 
 
 def parts_of_step(samples: Sequence[int], rank: int, ranks: int, batch_size: int | None) -> list[list[int]]:

@@ -84,14 +84,15 @@ class Run:
                     Gradients of smaller batches are accumulated; the last batch's `step` steps
 
         Both are called on a separate thread, ahead of the steps: for the rest of the round, and for
-        the announced part of the next one. Each of several processes has an equal part of a step's
-        samples.
+        the announced part of the next one; on a GPU on the stream that is current at the first batch.
+        Each of several processes has an equal part of a step's samples.
 
         Call Optimizer.step once for each batch. Waits for the network. Error: the run ended. Raises
         what the data set raises. ValueError: as `slots`, or the data set's fingerprint is not the one
         given to `connect`."""
         check_fingerprint(dataset, self._fingerprint)
-        with Reader(dataset, collate) as reader:
+        device = next(iter(self.named_parameters.values())).device
+        with Reader(dataset, collate, device) as reader:
             self._reader = reader
             for samples in self._slots(len(dataset), batch_size, reader):
                 yield reader.take(samples)
