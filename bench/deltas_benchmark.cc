@@ -2,6 +2,7 @@
 // Feedback for comparison, and their floors: plain loops that move the same bytes. All arrays are
 // larger than the caches, as a model's are. Muon's step is bound by arithmetic and has no such
 // floor; its operations are counted. deltas_table.py makes the table, and assigns the floors.
+// Encode, of the payloads, runs on several threads and is not in the table.
 //
 //   deltas_benchmark --benchmark_filter=AppendLargest
 //
@@ -19,6 +20,7 @@
 #include "kernels/cpu/deltas.h"
 #include "worker/optimizer/host_backends.h"
 #include "worker/optimizer/inner_optimizer.h"
+#include "worker/optimizer/optimizer.h"
 
 namespace distro::bench {
 namespace {
@@ -183,6 +185,38 @@ void Subtract(benchmark::State& state, int k, bool as_dct) {
   ReportWide(state);
 }
 
+template <typename T>
+std::string BytesOf(const std::vector<T>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
+}
+
+// The payloads of a round of 1.2 B parameters, K = 32, in wall time: 18 segments, which threads
+// share.
+void Encode(benchmark::State& state) {
+  constexpr int kKept = 32;
+  constexpr MatrixShape kModel = {.rows = 18 * 8192, .cols = 8192, .elements = 18LL * 8192 * 8192};
+  const Layout layout =
+      *Layout::Create(*Manifest::Create({{.name = "matrix", .shape = {kModel.rows, kModel.cols}}}),
+                      kDefaultSegmentBlocks);
+  const worker::UpdateRuleKind kind = worker::LocalDeltas(
+      v1::RunConfig(), &layout, std::vector<bool>{true}, worker::LocalStepsBy::kCaller);
+  worker::PendingUpdate pending = {.round = RoundId(1), .k = kKept, .segments = {}};
+  for (uint32_t i = 0; i < layout.segments(); ++i) {
+    const DeltaUpdate update = RandomDelta(kKept, layout.SegmentBlocks(SegmentId(i)), i);
+    pending.segments.push_back(
+        {BytesOf(update.positions), BytesOf(update.signs), BytesOf(update.codes)});
+  }
+  const worker::HostBackends host;
+  const worker::RuleShard shard = host.Of({.layout = &layout, .runs = worker::WholeRuns(layout)});
+  // Without its error buffer, which is not read.
+  const auto rule = kind.make(shard, {{absl::Span<float>()}});
+  if (!rule->RestorePending(pending).ok()) return state.SkipWithError("pending");
+  worker::Optimizer optimizer(&layout, &kind, {{.rule = rule.get(), .runs = shard.runs}});
+  optimizer.SetPending({.round = pending.round, .k = kKept});
+  for (auto _ : state) benchmark::DoNotOptimize(optimizer.Encode(static_cast<int>(state.range(0))));
+  state.SetItemsProcessed(state.iterations() * kModel.elements);
+}
+
 // Multiplications and additions of the Newton-Schulz products; A is symmetric, so half of it is
 // computed.
 void MuonStep(benchmark::State& state) {
@@ -231,6 +265,12 @@ void RegisterOperations() {
     AddWithK("SubtractReturned" + form, {8, 32},
              [=](benchmark::State& state, int k) { Subtract(state, k, as_dct); });
   }
+  benchmark::RegisterBenchmark("Encode", Encode)
+      ->ArgName("threads")
+      ->RangeMultiplier(2)
+      ->Range(1, 16)
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
   Add("Muon", MuonStep);
 }
 

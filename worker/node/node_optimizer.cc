@@ -2,6 +2,7 @@
 #include <atomic>
 #include <utility>
 
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "worker/node/node.h"
 #include "worker/node/rank.h"
@@ -70,16 +71,9 @@ absl::StatusOr<std::vector<SharedBytes>> Node::Compress(RoundId round,
   return EncodePending();
 }
 
-// Each rank encodes every ranks()-th segment.
+// On all cores, since nothing else runs meanwhile.
 absl::StatusOr<std::vector<SharedBytes>> Node::EncodePending() {
-  auto payloads = std::make_shared<std::vector<SharedBytes>>(layout().segments());
-  DISTRO_RETURN_IF_ERROR(
-      Run("encode", [payloads, optimizer = optimizer_, step = ranks()](Rank&, int number) {
-        for (size_t i = number; i < payloads->size(); i += step)
-          (*payloads)[i] = optimizer->EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
-        return absl::OkStatus();
-      }));
-  return std::move(*payloads);
+  return optimizer_->Encode(Cores());
 }
 
 absl::Status Node::Feedback(const CommittedRound& round, int member) {

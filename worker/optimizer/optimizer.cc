@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "common/base/parallel.h"
+
 namespace distro::worker {
 
 std::vector<Optimizer::Piece> Optimizer::PiecesOf(const Layout& layout,
@@ -50,6 +52,14 @@ std::vector<absl::string_view> Optimizer::PendingPieces(SegmentId segment, int a
                        (last - first) * all.block_bytes);
   }
   return bytes;
+}
+
+std::vector<SharedBytes> Optimizer::Encode(int threads) const {
+  std::vector<SharedBytes> payloads(layout_->segments());
+  RunParallel(threads, static_cast<int64_t>(payloads.size()), [&](int /*thread*/, int64_t i) {
+    payloads[i] = EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
+  });
+  return payloads;
 }
 
 SharedBytes Optimizer::EncodeSegment(SegmentId segment) const {

@@ -3,7 +3,7 @@
 // feedback and state are independent of the sharding strategy and the number of ranks. It does not
 // handle parameters or the steps of a rule.
 //
-// Not thread-safe, except that EncodeSegment may be called from several threads.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,9 @@ class Optimizer {
   // must apply the rules' feedback.
   bool TakePending(RoundId round);
 
-  // The payload of a segment; every call returns the same bytes. Requires pending().
-  SharedBytes EncodeSegment(SegmentId segment) const;
+  // The payloads [segments], encoded on `threads` threads; every call returns the same bytes.
+  // Requires pending() and threads >= 1.
+  std::vector<SharedBytes> Encode(int threads) const;
 
   // Array `array` of a segment's pending update, as the consecutive pieces held by the rules.
   // Requires pending().
@@ -61,6 +62,8 @@ class Optimizer {
   const UpdateRuleKind& kind() const { return *kind_; }
 
  private:
+  SharedBytes EncodeSegment(SegmentId segment) const;
+
   // A run: blocks of the model that are consecutive in a rule's pending arrays.
   struct Piece {
     const UpdateRule* rule = nullptr;

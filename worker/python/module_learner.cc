@@ -3,7 +3,6 @@
 #include <bit>
 #include <utility>
 
-#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -116,11 +115,7 @@ absl::Status ModuleLearner::ClipSteps(const RunSpans& module) {
 }
 
 absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::EncodePending() {
-  std::vector<SharedBytes> payloads(layout().segments());
-  RunParallel(rule_.threads(), static_cast<int64_t>(payloads.size()), [&](int, int64_t i) {
-    payloads[i] = optimizer_.EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
-  });
-  return payloads;
+  return optimizer_.Encode(rule_.threads());
 }
 
 absl::Status ModuleLearner::ForgetState() {

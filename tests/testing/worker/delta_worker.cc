@@ -103,12 +103,7 @@ std::vector<SharedBytes> DeltaWorker::TakeRound(RoundId round, uint64_t seed) {
   return Encode();
 }
 
-std::vector<SharedBytes> DeltaWorker::Encode() const {
-  std::vector<SharedBytes> payloads;
-  for (uint32_t i = 0; i < layout.segments(); ++i)
-    payloads.push_back(optimizer->EncodeSegment(SegmentId(i)));
-  return payloads;
-}
+std::vector<SharedBytes> DeltaWorker::Encode() const { return optimizer->Encode(/*threads=*/1); }
 
 PendingUpdate DeltaWorker::pending() const {
   PendingUpdate update{

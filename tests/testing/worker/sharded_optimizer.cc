@@ -89,10 +89,7 @@ std::vector<SharedBytes> ShardedOptimizer::Compress(RoundId round, const v1::Ste
 }
 
 std::vector<SharedBytes> ShardedOptimizer::Encode() const {
-  std::vector<SharedBytes> payloads;
-  for (uint32_t i = 0; i < layout_->segments(); ++i)
-    payloads.push_back(optimizer_->EncodeSegment(SegmentId(i)));
-  return payloads;
+  return optimizer_->Encode(/*threads=*/1);
 }
 
 void ShardedOptimizer::Feedback(const CommittedRound& round, int member) {

@@ -23,8 +23,8 @@ class ThreadedRuleTest : public ::testing::TestWithParam<int> {
     optimizer.SetPending(
         {.round = RoundId(3), .k = static_cast<int>(worker_.step.kept_per_block())});
     std::vector<std::string> payloads;
-    for (uint32_t i = 0; i < worker_.layout.segments(); ++i)
-      payloads.push_back(*optimizer.EncodeSegment(SegmentId(i)));
+    for (const SharedBytes& payload : optimizer.Encode(rule->threads()))
+      payloads.push_back(*payload);
     return payloads;
   }
 
