@@ -1,6 +1,7 @@
 #include "worker/python/module_tensors.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -13,6 +14,8 @@ namespace distro::worker {
 namespace {
 
 constexpr absl::string_view kWhat = "the module's tensors";
+// Of copies between a device and pinned memory; others are done when the call returns.
+constexpr bool kEnqueued = true;
 
 absl::Status Refuse(absl::string_view name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\": ", why));
@@ -52,10 +55,14 @@ bool IsHostMemory(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
 }
 
-// Returns `tensor` if it has f32 on the host, otherwise `twin`, which is allocated when needed.
+// Returns `tensor` if it has f32 on the host, otherwise `twin`, which is allocated when needed. It
+// is pinned for a device, which copies to and from other memory by way of its driver's buffers.
 const at::Tensor& HostOf(const at::Tensor& tensor, at::Tensor* twin) {
   if (IsHostMemory(tensor)) return tensor;
-  if (!twin->defined()) *twin = at::empty(tensor.sizes(), at::kFloat);
+  if (!twin->defined()) {
+    const auto f32 = at::TensorOptions(at::kFloat);
+    *twin = at::empty(tensor.sizes(), f32.pinned_memory(!tensor.is_cpu()));
+  }
   return *twin;
 }
 
@@ -73,6 +80,13 @@ at::Tensor MasterOf(const at::Tensor& tensor) {
 
 int64_t BytesOf(const at::Tensor& tensor) {
   return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+}
+
+// Torch rounds the size of pinned memory up to a power of two.
+int64_t BytesOfTwin(const at::Tensor& twin) {
+  const int64_t bytes = BytesOf(twin);
+  if (bytes == 0 || !twin.is_pinned()) return bytes;
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
 }
 
 }  // namespace
@@ -118,7 +132,7 @@ absl::StatusOr<ModuleTensors> ModuleTensors::Create(std::vector<std::string> nam
 ModuleTensors::Memory ModuleTensors::MemoryOf(size_t i) const {
   return {.module = BytesOf(tensors_[i]),
           .master = HasMaster(i) ? BytesOf(masters_[i]) : 0,
-          .host = BytesOf(host_[i]) + BytesOf(host_gradients_[i])};
+          .host = BytesOfTwin(host_[i]) + BytesOfTwin(host_gradients_[i])};
 }
 
 int64_t ModuleTensors::GradientBytes() const {
@@ -162,7 +176,7 @@ absl::Status ModuleTensors::ShowElements() {
   const at::NoGradGuard no_grad;
   const absl::Status status = CatchTorch(kWhat, [&] {
     for (size_t i = 0; i < masters_.size(); ++i) {
-      if (!IsHostMemory(masters_[i])) masters_[i].copy_(host_[i]);
+      if (!IsHostMemory(masters_[i])) masters_[i].copy_(host_[i], kEnqueued);
     }
     return absl::OkStatus();
   });
@@ -174,9 +188,9 @@ absl::StatusOr<RunSpans> ModuleTensors::ReadElements() {
   DISTRO_ASSIGN_OR_RETURN(RunSpans spans, Elements());
   DISTRO_RETURN_IF_ERROR(CatchTorch(kWhat, [&] {
     for (size_t i = 0; i < masters_.size(); ++i) {
-      if (!IsHostMemory(masters_[i])) host_[i].copy_(masters_[i]);
+      if (!IsHostMemory(masters_[i])) host_[i].copy_(masters_[i], kEnqueued);
     }
-    return absl::OkStatus();
+    return Finish();
   }));
   return spans;
 }
@@ -241,9 +255,10 @@ absl::StatusOr<RunSpans> ModuleTensors::Gradients() {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       DISTRO_ASSIGN_OR_RETURN(const at::Tensor gradient, GradientOf(i));
       const at::Tensor& host = HostOf(gradient, &host_gradients_[i]);
-      if (!host.is_same(gradient)) host.copy_(gradient);
+      if (!host.is_same(gradient)) host.copy_(gradient, kEnqueued);
       spans.push_back(SpanOf(host));
     }
+    DISTRO_RETURN_IF_ERROR(Finish());
     return spans;
   });
 }

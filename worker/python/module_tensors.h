@@ -5,7 +5,7 @@
 //   master   f32 on the module's device: what an inner optimizer steps. The module's tensor itself
 //            where that is f32
 //   host     f32, contiguous, in the host's memory: what the rule of the run reads and writes. The
-//            master itself where that is such memory
+//            master itself where that is such memory; otherwise, if the module is on a GPU, pinned
 //
 //   DISTRO_ASSIGN_OR_RETURN(ModuleTensors module, ModuleTensors::Create(names, parameters));
 //   module.manifest();                               // what the run must have
@@ -43,8 +43,8 @@ class ModuleTensors {
   const Manifest& manifest() const { return manifest_; }
   // [tensors] in the manifest's order.
   const std::vector<at::Tensor>& masters() const { return masters_; }
-  // Bytes of tensor i: of the module's tensor, of a separate master, of a separate copy in the
-  // host's memory.
+  // Bytes of tensor i: of the module's tensor, of a separate master, of separate copies in the
+  // host's memory, as allocated.
   struct Memory {
     int64_t module = 0;
     int64_t master = 0;

@@ -1,4 +1,5 @@
 // A module on a GPU whose streams run late (tests/worker/fsdp/gpu_model).
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -13,6 +14,7 @@ namespace {
 
 using ::distro::worker::testing::ModelDevice;
 using ::distro::worker::testing::ModelGpus;
+using ::testing::Each;
 using ::testing::IsEmpty;
 
 class ModuleOnGpuTest : public ::testing::Test {
@@ -40,6 +42,7 @@ TEST_F(ModuleOnGpuTest, WhatTheProgramHasEnqueuedIsDoneBeforeTheTrainingThreadGo
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < std::size(ways); ++i) {
     SCOPED_TRACE(i);
+    gpus().Reset(/*seed=*/1);
     at::Tensor tensor = Parameter();
     Program session;
     session.emplace(SessionOptions(), *ModuleTensors::Create({"a"}, {tensor}));
@@ -51,6 +54,23 @@ TEST_F(ModuleOnGpuTest, WhatTheProgramHasEnqueuedIsDoneBeforeTheTrainingThreadGo
     tensor.add_(1);
     EXPECT_THAT(gpus().failures(), IsEmpty());
   }
+}
+
+TEST_F(ModuleOnGpuTest, TheHostsCopiesArePinned) {
+  const at::Tensor tensor = Parameter();
+  auto module = ModuleTensors::Create({"a"}, {tensor});
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (const auto& spans : {module->ReadElements(), module->Gradients()}) {
+    ASSERT_TRUE(spans.ok()) << spans.status();
+    EXPECT_THAT((*spans)[0], Each(0)) << "what the device has";
+    EXPECT_TRUE(at::from_blob((*spans)[0].data(), {1}).is_pinned());
+  }
+  EXPECT_EQ(module->MemoryOf(0).host, 2 * 512) << "400 bytes, rounded up";
+  std::ranges::fill((*module->Elements())[0], 5.0f);
+  ASSERT_TRUE(module->ShowElements().ok());
+  std::ranges::fill((*module->Elements())[0], 6.0f);  // too late
+  EXPECT_TRUE(tensor.detach().cpu().eq(5).all().item<bool>());
+  EXPECT_THAT(gpus().failures(), IsEmpty());
 }
 
 }  // namespace

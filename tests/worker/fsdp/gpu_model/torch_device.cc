@@ -1,5 +1,6 @@
 #include "tests/worker/fsdp/gpu_model/torch_device.h"
 
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -94,6 +95,40 @@ c10::Allocator* TheAllocator() {
   return allocator;
 }
 
+// Memory of the host to and from which copies need not wait.
+class PinnedMemory final : public c10::Allocator {
+ public:
+  static PinnedMemory& Get() {
+    static auto* const memory = new PinnedMemory;
+    return *memory;
+  }
+  c10::DataPtr allocate(size_t bytes) override {
+    void* const memory = std::malloc(bytes);
+    const absl::MutexLock lock(&mu_);
+    ends_[memory] = static_cast<char*>(memory) + bytes;
+    return {memory, memory, &Free, at::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+  bool Has(const void* address) const {
+    const absl::MutexLock lock(&mu_);
+    const auto after = ends_.upper_bound(address);
+    return after != ends_.begin() && address < std::prev(after)->second;
+  }
+
+ private:
+  static void Free(void* memory) {
+    const absl::MutexLock lock(&Get().mu_);
+    Get().ends_.erase(memory);
+    std::free(memory);
+  }
+
+  mutable absl::Mutex mu_;
+  std::map<const void*, const void*> ends_ ABSL_GUARDED_BY(mu_);
+};
+
 // The same memory as a tensor of the host, which keeps nothing alive.
 at::Tensor OnHost(const at::Tensor& tensor) {
   return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
@@ -138,22 +173,22 @@ at::Tensor EmptyStrided(at::IntArrayRef sizes, at::IntArrayRef strides,
                                            type.value_or(at::kFloat));
 }
 
-// Between host and device through memory that is not pinned: the call waits.
-at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to, bool /*non_blocking*/) {
-  const at::Tensor& on_device = to.is_cpu() ? from : to;
-  const c10::Stream stream = CurrentStream(on_device);
-  const bool waits = from.is_cpu() || to.is_cpu();
+// Between host and device the call waits, unless it need not and the host's memory is pinned.
+at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   at::Tensor source = OnHost(from.expand_as(to)), target = OnHost(to);
   const auto run = [source, target]() mutable { target.copy_(source); };
-  if (!waits) {
+  if (!from.is_cpu() && !to.is_cpu()) {
     Launch("copy_", to, {from}, run);
     return to;
   }
+  const at::Tensor& on_host = to.is_cpu() ? to : from;
+  const c10::Stream stream = CurrentStream(to.is_cpu() ? from : to);
+  const bool waits = !non_blocking || !PinnedMemory::Get().Has(on_host.data_ptr());
   ModelGpus& gpus = ModelGpus::Get();
-  gpus.CheckBlockingCall("a copy of memory that is not pinned");
+  if (waits) gpus.CheckBlockingCall("a copy of memory that is not pinned");
   gpus.Enqueue(stream, from.is_cpu() ? "copy from host" : "copy to host",
                {AccessOf(from, /*writes=*/false), AccessOf(to, /*writes=*/true)}, run);
-  gpus.Synchronize(stream);
+  if (waits) gpus.Synchronize(stream);
   return to;
 }
 
@@ -209,6 +244,8 @@ struct ModelHooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool isPinnedPtr(const void* data) const override { return PinnedMemory::Get().Has(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &PinnedMemory::Get(); }
   c10::DeviceIndex deviceCount() const override { return ModelGpus::kDevices; }
   c10::DeviceIndex getCurrentDevice() const override { return current_device; }
   void setCurrentDevice(c10::DeviceIndex device) const override { current_device = device; }
