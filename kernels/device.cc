@@ -1,5 +1,6 @@
 #include "kernels/device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -43,6 +44,7 @@ std::unique_ptr<Device> MakeHostDevice() { return std::make_unique<HostDevice>()
 
 absl::Status DeviceBuffer::Reserve(size_t bytes) {
   if (bytes <= size_) return absl::OkStatus();
+  bytes = std::max(bytes, size_ + size_ / 2);
   Free();
   DISTRO_ASSIGN_OR_RETURN(
       data_, where_ == Where::kHost ? device_->AllocateHost(bytes) : device_->Allocate(bytes));

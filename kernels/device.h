@@ -36,7 +36,7 @@ class Device {
   // 256-byte aligned, uninitialised. ResourceExhausted: not enough memory.
   virtual absl::StatusOr<void*> Allocate(size_t bytes) = 0;
   // nullptr is ignored. Memory that enqueued work still uses may be freed: it is reused only after
-  // that work is done. Not the memory of a copy that no AwaitCopies has followed.
+  // that work is done. Not the memory of a copy that neither AwaitCopies nor Finish has followed.
   virtual void Free(void* memory) = 0;
 
   // Host memory whose copies run while device and caller go on: page-locked if there is a GPU.
@@ -76,7 +76,8 @@ class DeviceBuffer {
         size_(std::exchange(other.size_, 0)) {}
   ~DeviceBuffer() { Free(); }
 
-  // Makes room for `bytes`. Growing discards the content.
+  // Makes room for `bytes`. Growing discards the content, and is by a half at least: page-locking
+  // takes long, and results of rounds differ a little.
   absl::Status Reserve(size_t bytes);
   void* data() const { return data_; }
 

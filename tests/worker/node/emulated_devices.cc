@@ -6,12 +6,14 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/gpu_delta_backend.h"
 #include "tests/kernels/emulated_cuda.h"
-#include "tests/worker/node/forwarding_device.h"
+#include "tests/kernels/forwarding_device.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/torch_inner_backend.h"
 
 namespace distro::worker::testing {
 namespace {
+
+using distro::testing::ForwardingDevice;
 
 class EmulatedDevices : public NodeDevices {
  public:

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "tests/kernels/emulated_cuda.h"
+#include "tests/kernels/forwarding_device.h"
 #include "tests/testing/round_builder.h"
-#include "tests/worker/node/forwarding_device.h"
 
 namespace distro::worker {
 namespace {
@@ -19,7 +19,7 @@ using distro::testing::Committed;
 using distro::testing::SmallLayout;
 
 // Counts copies from the host by the memory that they come from.
-class CountingDevice final : public testing::ForwardingDevice {
+class CountingDevice final : public distro::testing::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 

@@ -6,7 +6,7 @@
 
 #include "kernels/device.h"
 
-namespace distro::worker::testing {
+namespace distro::testing {
 
 class ForwardingDevice : public Device {
  public:
@@ -36,4 +36,4 @@ class ForwardingDevice : public Device {
   const std::unique_ptr<Device> device_;
 };
 
-}  // namespace distro::worker::testing
+}  // namespace distro::testing
