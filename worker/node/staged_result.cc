@@ -96,21 +96,27 @@ absl::Status StagedResult::Reserve() {
   return absl::OkStatus();
 }
 
-// Its memory on the device held the segment two before, and all that reads that one is enqueued.
+// All work that reads an earlier segment in the same memory of the device is enqueued.
 void StagedResult::Start(size_t index) {
+  started_ = index;
   const Place& place = places_[index];
   device_->CopyInBeside(static_cast<const char*>(pinned_.data()) + place.begin, place.bytes,
                         on_device_[index % 2].data());
 }
 
+size_t StagedResult::PlaceOf(SegmentId segment) const {
+  if (started_ < order_.size() && order_[started_] == segment) return started_;
+  const auto place = std::ranges::find(order_, segment);
+  CheckShape(place != order_.end(), "a segment is requested that the rank does not have");
+  return place - order_.begin();
+}
+
 const char* StagedResult::Request(SegmentId segment) {
   if (!current_.has_value() || order_[*current_] != segment) {
-    const size_t next = current_.has_value() ? *current_ + 1 : 0;
-    CheckShape(next < order_.size() && order_[next] == segment,
-               "segments are requested in another order");
-    current_ = next;
+    current_ = PlaceOf(segment);
+    if (*current_ != started_) Start(*current_);
     device_->AwaitCopies();
-    if (next + 1 < order_.size()) Start(next + 1);
+    if (*current_ + 1 < order_.size()) Start(*current_ + 1);
   }
   return static_cast<const char*>(on_device_[*current_ % 2].data());
 }

@@ -1,6 +1,7 @@
 // Provides a round's result to the backend of a rank's device: the decoded arrays themselves on the
 // host, or a copy of one segment in device memory. While the device works on a segment, the next
-// one travels (docs/fsdp.md, "Devices"). Not thread-safe.
+// one travels (docs/fsdp.md, "Devices"). Parameters take one pass over the segments, error feedback
+// another. Not thread-safe.
 //
 //   StagedResult result(device, updater.SegmentOrder());
 //   DISTRO_RETURN_IF_ERROR(result.Take(&decoded, threads));
@@ -23,15 +24,17 @@ namespace distro::worker {
 
 class StagedResult {
  public:
-  // `device` is borrowed. `order`: the segments that are requested in each round, in this order.
+  // `device` is borrowed. `order`: the segments of a rank, in the order of a pass.
   StagedResult(Device* device, std::vector<SegmentId> order);
 
-  // Sets the result of the next round, which must stay alive until the device has finished. Copies
-  // the segments into page-locked memory, on `threads` threads, and starts the first one's way.
+  // Sets the result of the next round, which must stay alive until the device has finished its last
+  // pass. Copies the segments into page-locked memory, on `threads` threads, and starts the first
+  // one's way.
   absl::Status Take(const DecodedRound* decoded, int threads);
   // The segment's result, by the round's method. Valid, in the order of enqueued work, until
-  // another segment is requested. Requires the constructor's order; a segment may be requested
-  // several times in a row.
+  // another segment is requested. Requires a segment of the constructor's order; it may be
+  // requested several times in a row. One that is not next in the order, at the begin of a second
+  // pass or after some that a pass leaves out, travels only now.
   SegmentVotes VotesOf(SegmentId segment);
   SegmentDeltas DeltasOf(SegmentId segment);
 
@@ -44,14 +47,17 @@ class StagedResult {
 
   absl::Status Reserve();
   void Start(size_t index);
-  // The segment's memory on the device. If it is the next one's, starts the one after it.
+  // The segment's memory on the device. If it is another one's than before, starts the one after
+  // it.
   const char* Request(SegmentId segment);
+  size_t PlaceOf(SegmentId segment) const;
 
   Device* const device_;
   const std::vector<SegmentId> order_;
   const DecodedRound* decoded_ = nullptr;
   std::vector<Place> places_;              // [order]
   std::optional<size_t> current_;          // the place in the order of the last requested segment
+  size_t started_ = 0;                     // and of the last one that was sent on its way
   DeviceBuffer pinned_;                    // the whole result
   std::array<DeviceBuffer, 2> on_device_;  // segments with even and odd places
 };
