@@ -171,15 +171,17 @@ void AppendLargestOf(benchmark::State& state, int k, bool as_dct) {
 void Subtract(benchmark::State& state, int k, bool as_dct) {
   const DeltaResult result = RandomDeltaResult(kWorkers, k, kWideBlocks.count, /*seed=*/1);
   const DeltaUpdate update = RandomDelta(k, kWideBlocks.count, /*worker=*/1000);
+  const DeltasView returned = ViewOf(result, kWideBlocks);
+  const DeltaRecordsView sent = ViewOf(update, kWideBlocks);
   const std::vector<float> other = Elements(2);
   std::vector<float> e = Elements(1);
   DeltaTransform transform;
   for (auto _ : state) {
     EvictCaches(state, other);
     if (as_dct)
-      transform.SubtractReturned(kWide, kWideBlocks, update, 0, result, 0, absl::MakeSpan(e));
+      transform.SubtractReturned(kWide, kWideBlocks, sent, returned, absl::MakeSpan(e));
     else
-      SubtractReturned(kWide, kWideBlocks, update, 0, result, 0, absl::MakeSpan(e));
+      SubtractReturned(kWide, kWideBlocks, sent, returned, absl::MakeSpan(e));
     benchmark::ClobberMemory();
   }
   ReportWide(state);

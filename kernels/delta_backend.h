@@ -3,13 +3,13 @@
 // become the update, and the part that the result included is subtracted. Local to a worker;
 // replicas apply Backend::ApplyDeltas.
 //
-//   backend->IsFinite(beta, begin, x, e)                          // for every tensor, then
-//   backend->Compress(matrix, as_dct, {beta, cap}, begin, x, e, &update);
-//   backend->Feedback(matrix, as_dct, blocks, update, 0, result, 0, e);
+//   backend->FindNotFinite(beta, begin, x, e, not_finite);  // every tensor; if it stays 0, then
+//   backend->Compress(matrix, {beta, cap, as_dct}, begin, x, e, records);
+//   backend->Feedback(matrix, blocks, as_dct, records, result, e, returned);
 //
-// Arrays of elements are a tensor's whole f32 [elements] array, row-major without padding, in
-// device memory (kernels/device.h). Updates and results are in host memory. Calls are synchronous
-// and return the device's status.
+// Operations are enqueued, as those of Backend (kernels/backend.h): arrays and words are in the
+// device's memory, and alive until Finish. Arrays of elements are a tensor's whole f32 [elements]
+// array, row-major without padding.
 //
 // For tensors sent as elements and finite numbers, every backend gives the same bits. For tensors
 // sent as DCT, backends differ in the last bits.
@@ -19,44 +19,39 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
-#include "common/update/delta_update.h"
 #include "kernels/block.h"
+#include "kernels/deltas_view.h"
 
 namespace distro {
 
 struct DeltaCompressOptions {
-  float beta = 0;     // decay of the buffer
-  uint8_t cap = 255;  // of the scale codes
+  float beta = 0;       // decay of the buffer
+  uint8_t cap = 255;    // of the scale codes
+  bool as_dct = false;  // whether the tensor is sent as DCT
 };
 
 class DeltaBackend {
  public:
   virtual ~DeltaBackend() = default;
 
-  // Whether beta * e + (begin - x) is finite everywhere. Requires arrays of one size.
-  virtual absl::StatusOr<bool> IsFinite(float beta, absl::Span<const float> begin,
-                                        absl::Span<const float> x,
-                                        absl::Span<const float> error) = 0;
+  // *not_finite <- 1 if beta * e + (begin - x) is not finite somewhere. Requires arrays of one
+  // size.
+  virtual void FindNotFinite(float beta, absl::Span<const float> begin, absl::Span<const float> x,
+                             absl::Span<const float> error, uint32_t* not_finite) = 0;
 
-  // e <- a = beta * e + (begin - x), and appends a record for each block: the update->k positions
-  // of the largest |a|, or of the largest |DCT of a|, as kernels/cpu/deltas.h says. Requires
-  // IsFinite and 1 <= update->k <= 4096.
-  virtual absl::Status Compress(const MatrixShape& matrix, bool as_dct,
-                                const DeltaCompressOptions& options, absl::Span<const float> begin,
-                                absl::Span<const float> x, absl::Span<float> error,
-                                DeltaUpdate* update) = 0;
+  // e <- a = beta * e + (begin - x); a record for each block of the tensor: the k positions of the
+  // largest |a|, or of the largest |DCT of a|, as kernels/cpu/deltas.h says. Requires finite a.
+  virtual void Compress(const MatrixShape& matrix, const DeltaCompressOptions& options,
+                        absl::Span<const float> begin, absl::Span<const float> x,
+                        absl::Span<float> error, const DeltaRecords& records) = 0;
 
-  // Subtracts from e the entries of `blocks` that the result included. Block b of the range is
-  // block update_first + b of the update and result_first + b of the result. Returns the number of
-  // positions subtracted.
-  virtual absl::StatusOr<int64_t> Feedback(const MatrixShape& matrix, bool as_dct,
-                                           BlockRange blocks, const DeltaUpdate& update,
-                                           int64_t update_first, const DeltaResult& result,
-                                           int64_t result_first, absl::Span<float> error) = 0;
+  // Subtracts from e the entries of the blocks' records that the result included, and adds their
+  // number to *returned. Of the result, only offsets and positions are read.
+  virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, bool as_dct,
+                        const DeltaRecordsView& sent, const DeltasView& result,
+                        absl::Span<float> error, uint64_t* returned) = 0;
 };
 
 }  // namespace distro

@@ -43,7 +43,7 @@ class DeltasWorker {
   absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
 
   int index() const { return index_; }
-  const DeltaUpdate& update() const { return *rule_.pending(); }
+  DeltaUpdate update() const { return CopyOf(*rule_.pending()); }
   DeltaMessage& message() { return message_; }
 
   // The round was included, with this result; or it was not.

@@ -1,5 +1,7 @@
 #include "kernels/cpu/cpu_delta_backend.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
 
@@ -8,30 +10,31 @@ namespace {
 
 class CpuDeltaBackend final : public DeltaBackend {
  public:
-  absl::StatusOr<bool> IsFinite(float beta, absl::Span<const float> begin,
-                                absl::Span<const float> x, absl::Span<const float> error) override {
-    return DeltaIsFinite(beta, begin, x, error);
+  void FindNotFinite(float beta, absl::Span<const float> begin, absl::Span<const float> x,
+                     absl::Span<const float> error, uint32_t* not_finite) override {
+    if (!DeltaIsFinite(beta, begin, x, error)) *not_finite = 1;
   }
 
-  absl::Status Compress(const MatrixShape& matrix, bool as_dct, const DeltaCompressOptions& options,
-                        absl::Span<const float> begin, absl::Span<const float> x,
-                        absl::Span<float> error, DeltaUpdate* update) override {
+  void Compress(const MatrixShape& matrix, const DeltaCompressOptions& options,
+                absl::Span<const float> begin, absl::Span<const float> x, absl::Span<float> error,
+                const DeltaRecords& records) override {
+    CheckRecords(records, matrix.Blocks());
     FormDelta(options.beta, begin, x, error);
-    if (as_dct)
-      transform_.AppendLargest(matrix, error, options.cap, update);
+    DeltaUpdate update{.k = records.k, .positions = {}, .signs = {}, .codes = {}};
+    if (options.as_dct)
+      transform_.AppendLargest(matrix, error, options.cap, &update);
     else
-      AppendLargest(matrix, error, options.cap, update);
-    return absl::OkStatus();
+      AppendLargest(matrix, error, options.cap, &update);
+    std::ranges::copy(update.positions, records.positions.begin());
+    std::ranges::copy(update.signs, records.signs.begin());
+    std::ranges::copy(update.codes, records.codes.begin());
   }
 
-  absl::StatusOr<int64_t> Feedback(const MatrixShape& matrix, bool as_dct, BlockRange blocks,
-                                   const DeltaUpdate& update, int64_t update_first,
-                                   const DeltaResult& result, int64_t result_first,
-                                   absl::Span<float> error) override {
-    return as_dct ? transform_.SubtractReturned(matrix, blocks, update, update_first, result,
-                                                result_first, error)
-                  : SubtractReturned(matrix, blocks, update, update_first, result, result_first,
-                                     error);
+  void Feedback(const MatrixShape& matrix, BlockRange blocks, bool as_dct,
+                const DeltaRecordsView& sent, const DeltasView& result, absl::Span<float> error,
+                uint64_t* returned) override {
+    *returned += as_dct ? transform_.SubtractReturned(matrix, blocks, sent, result, error)
+                        : SubtractReturned(matrix, blocks, sent, result, error);
   }
 
  private:

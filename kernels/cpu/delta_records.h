@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "common/update/delta_update.h"
 #include "common/update/scale.h"
+#include "kernels/deltas_view.h"
 
 namespace distro {
 
@@ -17,21 +18,21 @@ namespace distro {
 void AppendRecord(absl::Span<const uint16_t> positions, absl::Span<const float> values, int inside,
                   uint8_t cap, DeltaUpdate* update);
 
-// Calls body(position, q) for each position of the update's block that the result's block has too;
-// q is sign * M(c) * 2^-44, exact.
+// Calls body(position, q) for each position of the record of this block that the result's block has
+// too; q is sign * M(c) * 2^-44, exact.
 template <typename Body>
-void ForEachReturned(const DeltaUpdate& update, int64_t block, const DeltaResult& result,
-                     int64_t result_block, Body body) {
-  if (update.empty(block)) return;
-  const float scale = std::ldexp(static_cast<float>(ScaleOf(update.codes[block])), -kScaleUnitBits);
-  uint32_t returned = result.offsets[result_block];
-  const uint32_t end = result.offsets[result_block + 1];
-  for (int64_t i = block * update.k; i < (block + 1) * update.k; ++i) {
-    const uint16_t position = update.positions[i];
+void ForEachReturned(const DeltaRecordsView& sent, const DeltasView& result, int64_t block,
+                     Body body) {
+  if (sent.empty(block)) return;
+  const float scale = std::ldexp(static_cast<float>(ScaleOf(sent.codes[block])), -kScaleUnitBits);
+  uint32_t returned = result.offsets[block] - result.offsets[0];
+  const uint32_t end = result.offsets[block + 1] - result.offsets[0];
+  for (int64_t i = block * sent.k; i < (block + 1) * sent.k; ++i) {
+    const uint16_t position = sent.positions[i];
     while (returned < end && result.positions[returned] < position) ++returned;
     if (returned == end) return;
     if (result.positions[returned] == position)
-      body(position, static_cast<float>(update.signs[i]) * scale);
+      body(position, static_cast<float>(sent.signs[i]) * scale);
   }
 }
 

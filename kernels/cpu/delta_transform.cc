@@ -29,18 +29,17 @@ void DeltaTransform::AppendLargest(const MatrixShape& matrix, absl::Span<const f
 }
 
 int64_t DeltaTransform::SubtractReturned(const MatrixShape& matrix, BlockRange blocks,
-                                         const DeltaUpdate& update, int64_t update_first,
-                                         const DeltaResult& result, int64_t result_first,
+                                         const DeltaRecordsView& sent, const DeltasView& result,
                                          absl::Span<float> e) {
   CheckBlocks(matrix, blocks, e.size());
+  CheckRecords(sent, blocks.count);
   int64_t returned = 0;
   for (int64_t b = 0; b < blocks.count; ++b) {
     int count = 0;
-    ForEachReturned(update, update_first + b, result, result_first + b,
-                    [&](uint16_t position, float q) {
-                      positions_[count] = position;
-                      chosen_[count++] = q;
-                    });
+    ForEachReturned(sent, result, b, [&](uint16_t position, float q) {
+      positions_[count] = position;
+      chosen_[count++] = q;
+    });
     returned += count;
     if (count == 0) continue;
     transform_.subtract_inverse(SiteOf(matrix, blocks.first + b), count, positions_, chosen_,

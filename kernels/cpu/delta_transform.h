@@ -2,8 +2,8 @@
 // (docs/algorithm.md, "Deltas"): positions are frequencies, and all 4096 of a block are valid.
 //
 //   DeltaTransform transform;
-//   transform.AppendLargest(matrix, a, cap, &update);                        // the update to send
-//   transform.SubtractReturned(matrix, blocks, update, 0, result, 0, e);     // error feedback
+//   transform.AppendLargest(matrix, a, cap, &update);              // the update to send
+//   transform.SubtractReturned(matrix, blocks, sent, result, e);   // error feedback
 //
 // Arrays and block ranges are as in deltas.h. Not thread-safe: holds scratch memory.
 #pragma once
@@ -16,6 +16,7 @@
 #include "kernels/block.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/top_k.h"
+#include "kernels/deltas_view.h"
 
 namespace distro {
 
@@ -31,8 +32,8 @@ class DeltaTransform {
 
   // e <- e - the inverse DCT of the entries that `result` includes, inside the tensor. Returns the
   // number of these entries.
-  int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
-                           int64_t update_first, const DeltaResult& result, int64_t result_first,
+  int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks,
+                           const DeltaRecordsView& sent, const DeltasView& result,
                            absl::Span<float> e);
 
  private:

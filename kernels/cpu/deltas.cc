@@ -114,20 +114,19 @@ void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t
   }
 }
 
-int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
-                         int64_t update_first, const DeltaResult& result, int64_t result_first,
-                         absl::Span<float> e) {
+int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaRecordsView& sent,
+                         const DeltasView& result, absl::Span<float> e) {
   CheckBlocks(matrix, blocks, e.size());
+  CheckRecords(sent, blocks.count);
   int64_t returned = 0;
   for (int64_t b = 0; b < blocks.count; ++b) {
     const BlockSite site = SiteOf(matrix, blocks.first + b);
-    ForEachReturned(update, update_first + b, result, result_first + b,
-                    [&](uint16_t position, float q) {
-                      const auto element = ElementAt(site, position);
-                      if (!element.has_value()) return;
-                      e[*element] -= q;
-                      ++returned;
-                    });
+    ForEachReturned(sent, result, b, [&](uint16_t position, float q) {
+      const auto element = ElementAt(site, position);
+      if (!element.has_value()) return;
+      e[*element] -= q;
+      ++returned;
+    });
   }
   return returned;
 }

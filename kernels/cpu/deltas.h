@@ -4,8 +4,8 @@
 // for tensors sent as elements; delta_transform.h has them for tensors sent as DCT.
 //
 // Arrays are a tensor's whole f32 [elements] array, row-major without padding; `blocks` says which
-// of its blocks an operation touches. Block b of that range is block update_first + b of the update
-// and result_first + b of the result. Pure functions, thread-safe.
+// of its blocks an operation touches. Records and result cover exactly that range. Pure functions,
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "common/layout/matrix.h"
 #include "common/update/delta_update.h"
 #include "kernels/block.h"
+#include "kernels/deltas_view.h"
 
 namespace distro {
 
@@ -31,11 +32,10 @@ void FormDelta(float beta, absl::Span<const float> begin, absl::Span<const float
 void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
                    DeltaUpdate* update);
 
-// Error feedback: e <- e - q at the positions of `update` that are also in `result`; q is sign *
-// M(c) * 2^-44, exact in f32. Positions outside the tensor are ignored. Returns the number of
-// positions subtracted.
-int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaUpdate& update,
-                         int64_t update_first, const DeltaResult& result, int64_t result_first,
-                         absl::Span<float> e);
+// Error feedback: e <- e - q at the positions of `sent` that are also in `result`; q is sign * M(c)
+// * 2^-44, exact in f32. Positions outside the tensor are ignored. Returns the number of positions
+// subtracted.
+int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaRecordsView& sent,
+                         const DeltasView& result, absl::Span<float> e);
 
 }  // namespace distro

@@ -1,5 +1,4 @@
-// DeltaBackend (kernels/delta_backend.h) on a GPU. Updates and results are copied through device
-// arrays, which grow to the largest tensor and are kept.
+// DeltaBackend (kernels/delta_backend.h) on a GPU.
 #pragma once
 
 #include <memory>

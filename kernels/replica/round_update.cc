@@ -17,15 +17,6 @@ VotesView View(const SegmentVotes& votes, int64_t first, int64_t blocks) {
           .positions = votes.view.positions.subspan(begin, entries),
           .values = votes.view.values.subspan(begin, entries)};
 }
-DeltasView View(const SegmentDeltas& deltas, int64_t first, int64_t blocks) {
-  const uint32_t begin = deltas.offsets[first];
-  const uint32_t entries = deltas.offsets[first + blocks] - begin;
-  return {.offsets = deltas.view.offsets.subspan(first, blocks + 1),
-          .positions = deltas.view.positions.subspan(begin, entries),
-          .signs = deltas.view.signs.subspan(begin, entries),
-          .levels = deltas.view.levels.subspan(begin, entries),
-          .codes = deltas.view.codes.subspan(first, blocks)};
-}
 
 }  // namespace
 
@@ -94,7 +85,7 @@ void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, Delta
                                 .as_dct = IsAsDct(step.deltas(), tensor)};
   for (const Range& range : RangesOf(tile)) {
     backend->ApplyDeltas(matrix, range.blocks, options,
-                         View(deltas_of(range.segment), range.first, range.blocks.count), part,
+                         ViewOf(deltas_of(range.segment), {range.first, range.blocks.count}), part,
                          invalid);
   }
 }

@@ -11,7 +11,6 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/matrix.h"
-#include "common/update/delta_update.h"
 #include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
@@ -28,16 +27,6 @@ struct SegmentVotes {
 inline SegmentVotes OnHost(const Votes& votes) {
   return {.offsets = votes.offsets,
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
-}
-
-// The same for a deltas result.
-struct SegmentDeltas {
-  absl::Span<const uint32_t> offsets;  // [B + 1], on the host
-  DeltasView view;                     // of all its blocks, in the backend's memory
-};
-inline SegmentDeltas OnHost(const DeltaResult& result) {
-  return {.offsets = result.offsets,
-          .view = ViewOf(result, {.first = 0, .count = result.blocks()})};
 }
 
 // DataLoss: Backend::Apply or ApplyDeltas found an invalid block in a result that was decoded. The

@@ -1,7 +1,9 @@
-// Every DeltaBackend as a worker uses it: the records of several tensors one after another, and
-// feedback for a part of them. The CPU's must equal its functions; the others are compared with it.
+// Every DeltaBackend as a worker uses it: several tensors between two waits, their records one after
+// another, and feedback for a part of them. The CPU's must equal its functions; the others are
+// compared with it.
 #include "kernels/delta_backend.h"
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "kernels/cpu/cpu_delta_backend.h"
 #include "kernels/cuda/gpu_delta_backend.h"
+#include "kernels/twin_records.h"
 #include "tests/kernels/gpu_deltas.h"
 
 namespace distro {
@@ -39,29 +42,38 @@ std::vector<BackendCase> AllDeltaBackends() {
 
 class DeltaBackendTest : public ::testing::TestWithParam<BackendCase> {
  protected:
-  // An array of the device.
-  class Elements {
-   public:
-    Elements(Device* device, const std::vector<float>& content) : device_(device), twin_(device) {
-      EXPECT_TRUE(twin_.Resize(content.size()).ok());
-      std::copy(content.begin(), content.end(), twin_.host().begin());
-      twin_.CopyIn();
-    }
-    absl::Span<float> span() { return twin_.device(); }
-    std::vector<float> Read() {
-      twin_.CopyOut();
-      EXPECT_TRUE(device_->Finish().ok());
-      return {twin_.host().begin(), twin_.host().end()};
-    }
-
-   private:
-    Device* const device_;
-    TwinArray<float> twin_;
-  };
-
   void SetUp() override {
     if (device_ == nullptr) GTEST_SKIP() << "needs a GPU, and a build with DISTRO_CUDA";
     backend_ = GetParam().backend(device_.get());
+  }
+  template <typename T>
+  TwinArray<T> Twin(const std::vector<T>& content) {
+    TwinArray<T> twin = testing::TwinOf(device_.get(), content);
+    twin.CopyIn();
+    return twin;
+  }
+  template <typename T>
+  T WordOf(TwinArray<T>* word) {
+    word->CopyOut();
+    EXPECT_TRUE(device_->Finish().ok());
+    return word->host()[0];
+  }
+  std::vector<float> Read(TwinArray<float>* twin) {
+    twin->CopyOut();
+    EXPECT_TRUE(device_->Finish().ok());
+    return {twin->host().begin(), twin->host().end()};
+  }
+  DeltaUpdate Read(TwinRecords* records) {
+    records->CopyOut();
+    EXPECT_TRUE(device_->Finish().ok());
+    return CopyOf(records->host());
+  }
+  bool IsFinite(const Round& round) {
+    TwinArray<float> begin = Twin(round.begin), x = Twin(round.x), error = Twin(round.error);
+    TwinArray<uint32_t> found = Twin<uint32_t>({0});
+    backend_->FindNotFinite(kBeta, begin.device(), x.device(), error.device(),
+                            found.device().data());
+    return WordOf(&found) == 0;
   }
 
   const std::unique_ptr<Device> device_ = GetParam().device();
@@ -70,81 +82,103 @@ class DeltaBackendTest : public ::testing::TestWithParam<BackendCase> {
 INSTANTIATE_TEST_SUITE_P(All, DeltaBackendTest, ::testing::ValuesIn(AllDeltaBackends()),
                          [](const auto& backend) { return backend.param.name; });
 
-DeltaUpdate Empty(int k) { return {.k = k, .positions = {}, .signs = {}, .codes = {}}; }
+int64_t BlocksOf(const std::vector<ShapeCase>& shapes) {
+  int64_t blocks = 0;
+  for (const ShapeCase& shape : shapes) blocks += shape.matrix.Blocks();
+  return blocks;
+}
 
-TEST_P(DeltaBackendTest, RecordsFollowOneAnotherAndLeaveTheirOwnBuffers) {
+TEST_P(DeltaBackendTest, TensorsBetweenTwoWaitsHaveRecordsAndBuffersOfTheirOwn) {
+  constexpr DeltaCompressOptions kOptions = {.beta = kBeta, .cap = 120};
   const std::vector<ShapeCase> shapes = {testing::Matrix(70, 130), testing::Vector(1),
                                          testing::Matrix(64, 64), testing::Vector(5000)};
-  DeltaUpdate update = Empty(8), want = Empty(8);
-  std::vector<Elements> errors;
+  TwinRecords records(device_.get());
+  ASSERT_TRUE(records.Resize(BlocksOf(shapes), /*k=*/8).ok());
+  DeltaUpdate want{.k = 8, .positions = {}, .signs = {}, .codes = {}};
+  std::deque<TwinArray<float>> arrays, errors;
   std::vector<std::vector<float>> wanted;
   for (size_t i = 0; i < shapes.size(); ++i) {
+    const MatrixShape& matrix = shapes[i].matrix;
     const Round round = testing::RandomRound(shapes[i], 10 * i);
-    Elements begin(device_.get(), round.begin), x(device_.get(), round.x);
-    Elements& error = errors.emplace_back(device_.get(), round.error);
-    EXPECT_TRUE(*backend_->IsFinite(kBeta, begin.span(), x.span(), error.span()));
-    ASSERT_TRUE(backend_
-                    ->Compress(shapes[i].matrix, false, {.beta = kBeta, .cap = 120}, begin.span(),
-                               x.span(), error.span(), &update)
-                    .ok());
+    TwinArray<float>& begin = arrays.emplace_back(Twin(round.begin));
+    TwinArray<float>& error = errors.emplace_back(Twin(round.error));
+    TwinArray<float>& x = arrays.emplace_back(Twin(round.x));
+    backend_->Compress(matrix, kOptions, begin.device(), x.device(), error.device(),
+                       records.OnDevice({.first = want.blocks(), .count = matrix.Blocks()}));
     std::vector<float>& formed = wanted.emplace_back(round.error);
     FormDelta(kBeta, round.begin, round.x, absl::MakeSpan(formed));
-    AppendLargest(shapes[i].matrix, formed, 120, &want);
+    AppendLargest(matrix, formed, kOptions.cap, &want);
   }
-  EXPECT_EQ(update, want);
+  EXPECT_EQ(Read(&records), want);
+  for (size_t i = 0; i < shapes.size(); ++i) EXPECT_EQ(Bits(Read(&errors[i])), Bits(wanted[i]));
+
   const DeltaResult result = testing::SomeOf(want);
+  TwinArray<uint32_t> offsets = Twin(result.offsets);
+  TwinArray<uint16_t> positions = Twin(result.positions);
+  const SegmentDeltas on_device = {.offsets = result.offsets,
+                                   .view = {.offsets = offsets.device(),
+                                            .positions = positions.device(),
+                                            .signs = result.signs,
+                                            .levels = result.levels,
+                                            .codes = result.codes}};
+  TwinArray<uint64_t> returned = Twin<uint64_t>({5});
   int64_t first = 0;
+  uint64_t want_returned = 5;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const int64_t blocks = shapes[i].matrix.Blocks();
-    EXPECT_EQ(Bits(errors[i].Read()), Bits(wanted[i]));
-    const BlockRange all_but_first = {.first = blocks > 1 ? 1 : 0,
-                                      .count = blocks > 1 ? blocks - 1 : 1};
-    const int64_t at = first + all_but_first.first;
-    const int64_t returned = SubtractReturned(shapes[i].matrix, all_but_first, want, at, result, at,
-                                              absl::MakeSpan(wanted[i]));
-    EXPECT_EQ(*backend_->Feedback(shapes[i].matrix, false, all_but_first, update, at, result, at,
-                                  errors[i].span()),
-              returned);
-    EXPECT_EQ(Bits(errors[i].Read()), Bits(wanted[i]));
-    first += blocks;
+    const MatrixShape& matrix = shapes[i].matrix;
+    const int64_t left_out = matrix.Blocks() > 1 ? 1 : 0;
+    const BlockRange blocks = {.first = left_out, .count = matrix.Blocks() - left_out};
+    const BlockRange of_all = {.first = first + left_out, .count = blocks.count};
+    backend_->Feedback(matrix, blocks, false, records.OnDevice(of_all), ViewOf(on_device, of_all),
+                       errors[i].device(), returned.device().data());
+    want_returned += SubtractReturned(matrix, blocks, ViewOf(want, of_all), ViewOf(result, of_all),
+                                      absl::MakeSpan(wanted[i]));
+    first += matrix.Blocks();
   }
+  EXPECT_EQ(WordOf(&returned), want_returned);
+  for (size_t i = 0; i < shapes.size(); ++i) EXPECT_EQ(Bits(Read(&errors[i])), Bits(wanted[i]));
 }
 
 // The result includes everything that was sent: exactly the rest of each block remains.
 TEST_P(DeltaBackendTest, FrequenciesThatComeBackLeaveTheBuffer) {
   const ShapeCase shape = testing::Matrix(128, 64);
-  std::vector<float> x(shape.matrix.elements, 0.25f);  // of each block one frequency, 16
-  Elements begin(device_.get(), std::vector<float>(x.size())), copy(device_.get(), x);
-  Elements error(device_.get(), std::vector<float>(x.size()));
-  DeltaUpdate update = Empty(1);
+  const std::vector<float> zeros(shape.matrix.elements);
+  TwinArray<float> begin = Twin(zeros), error = Twin(zeros);
+  TwinArray<float> x =
+      Twin(std::vector<float>(zeros.size(), 0.25f));  // of each block one frequency, 16
+  TwinRecords records(device_.get());
+  ASSERT_TRUE(records.Resize(shape.matrix.Blocks(), /*k=*/1).ok());
   for (int round = 0; round < 2; ++round) {
-    ASSERT_TRUE(backend_
-                    ->Compress(shape.matrix, true, {.beta = 1, .cap = 255}, begin.span(),
-                               copy.span(), error.span(), &update)
-                    .ok());
+    backend_->Compress(shape.matrix, {.beta = 1, .cap = 255, .as_dct = true}, begin.device(),
+                       x.device(), error.device(), records.OnDevice(shape.blocks));
   }
-  EXPECT_EQ(update.positions, std::vector<uint16_t>(4));
-  EXPECT_EQ(update.signs, std::vector<int8_t>(4, -1));
-  EXPECT_EQ(update.codes, std::vector<uint8_t>(4, 255)) << "M(255) is 0.47";
-  const DeltaResult result = ResultOf(update);
-  EXPECT_EQ(
-      *backend_->Feedback(shape.matrix, true, shape.blocks, update, 2, result, 2, error.span()), 2);
+  const DeltaUpdate update = Read(&records);
+  EXPECT_EQ(update.positions, std::vector<uint16_t>(2));
+  EXPECT_EQ(update.signs, std::vector<int8_t>(2, -1));
+  EXPECT_EQ(update.codes, std::vector<uint8_t>(2, 255)) << "M(255) is 0.47";
+  TwinArray<uint32_t> offsets = Twin<uint32_t>({0, 1, 2});
+  TwinArray<uint16_t> positions = Twin<uint16_t>({0, 0});
+  TwinArray<uint64_t> returned = Twin<uint64_t>({0});
+  backend_->Feedback(shape.matrix, shape.blocks, true, records.OnDevice(shape.blocks),
+                     {.offsets = offsets.device(),
+                      .positions = positions.device(),
+                      .signs = {},
+                      .levels = {},
+                      .codes = {}},
+                     error.device(), returned.device().data());
+  EXPECT_EQ(WordOf(&returned), 2u);
   const double left = -2 * 0.25 + std::ldexp(static_cast<double>(kMaxScale), -44) / 64;
-  for (const float e : error.Read()) ASSERT_NEAR(e, left, 1e-6);
+  for (const float e : Read(&error)) ASSERT_NEAR(e, left, 1e-6);
 }
 
 TEST_P(DeltaBackendTest, WhatIsNotFiniteIsFound) {
-  const ShapeCase shape = testing::Matrix(70, 130);
-  const Round round = testing::RandomRound(shape, 3);
-  Elements begin(device_.get(), round.begin), x(device_.get(), round.x);
+  const Round round = testing::RandomRound(testing::Matrix(70, 130), 3);
+  EXPECT_TRUE(IsFinite(round));
   for (const size_t at : {size_t{0}, round.error.size() - 1}) {
-    std::vector<float> e = round.error;
-    e[at] = testing::kNan;
-    Elements error(device_.get(), e);
-    EXPECT_FALSE(*backend_->IsFinite(kBeta, begin.span(), x.span(), error.span()));
+    Round bad = round;
+    bad.error[at] = testing::kNan;
+    EXPECT_FALSE(IsFinite(bad));
   }
-  Elements error(device_.get(), round.error);
-  EXPECT_TRUE(*backend_->IsFinite(kBeta, begin.span(), x.span(), error.span()));
 }
 
 }  // namespace

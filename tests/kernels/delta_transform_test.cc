@@ -108,7 +108,9 @@ TEST_P(DeltaTransformTest, OnlyFrequenciesThatCameBackLeaveTheBuffer) {
   result.positions.erase(result.positions.begin() + 3);  // of the first block
   for (size_t i = 1; i < result.offsets.size(); ++i) --result.offsets[i];
   std::vector<float> e = before, want = before;
-  transform_.SubtractReturned(matrix, All(matrix), update, 0, result, 0, absl::MakeSpan(e));
+  const BlockRange all = All(matrix);
+  transform_.SubtractReturned(matrix, all, ViewOf(update, all), ViewOf(result, all),
+                              absl::MakeSpan(e));
   for (int64_t b = 0; b < matrix.Blocks(); ++b) {
     std::vector<uint16_t> positions;
     std::vector<float> values;

@@ -106,13 +106,14 @@ TEST(SubtractReturnedTest, OnlyWhatCameBackLeavesTheBuffer) {
                               .positions = {9, 9, 3, 100, 5, 6},
                               .signs = {0, 0, -1, 1, 1, 1},
                               .codes = {0, 200, 200}};
-  // With an empty block in front: blocks 1 and 2 of the update, 0 and 1 of the result.
-  const DeltaResult result = {.offsets = {0, 2, 4},
-                              .positions = {2, 3, 5, 6},
-                              .signs = {1, 1, 1, 1},
-                              .levels = {0, 0, 0, 0},
-                              .codes = {9, 9}};
-  SubtractReturned(matrix, {.first = 0, .count = 2}, update, 1, result, 0, absl::MakeSpan(e));
+  // Of both, blocks 1 and 2.
+  const DeltaResult result = {.offsets = {0, 1, 3, 5},
+                              .positions = {3, 2, 3, 5, 6},
+                              .signs = {1, 1, 1, 1, 1},
+                              .levels = {0, 0, 0, 0, 0},
+                              .codes = {9, 9, 9}};
+  SubtractReturned(matrix, {.first = 0, .count = 2}, ViewOf(update, {.first = 1, .count = 2}),
+                   ViewOf(result, {.first = 1, .count = 2}), absl::MakeSpan(e));
   const float q = std::ldexp(static_cast<float>(ScaleOf(200)), -44);
   std::vector<float> expected(matrix.elements, 1);
   expected[3] = 1 + q;

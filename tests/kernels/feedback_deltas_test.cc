@@ -25,6 +25,10 @@ class FeedbackDeltasTest : public testing::GpuDeltasTest {};
 INSTANTIATE_TEST_SUITE_P(Gpus, FeedbackDeltasTest, ::testing::ValuesIn(testing::AllGpus()),
                          testing::GpuName);
 
+DeltaRecordsView All(const DeltaUpdate& update) {
+  return ViewOf(update, {.first = 0, .count = update.blocks()});
+}
+
 TEST_P(FeedbackDeltasTest, WhatCameBackOfElementsLeavesTheBufferAsOnTheCpu) {
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(Describe(shape));
@@ -37,8 +41,8 @@ TEST_P(FeedbackDeltasTest, WhatCameBackOfElementsLeavesTheBufferAsOnTheCpu) {
       }
       const DeltaResult result = SomeOf(sent.update);
       std::vector<float> want = sent.error;
-      const int64_t count = SubtractReturned(shape.matrix, shape.blocks, sent.update, 0, result, 0,
-                                             absl::MakeSpan(want));
+      const int64_t count = SubtractReturned(shape.matrix, shape.blocks, All(sent.update),
+                                             OnHost(result).view, absl::MakeSpan(want));
       const ReturnedDeltas got = gpu_.Feedback(shape, false, sent.update, result, sent.error);
       EXPECT_EQ(Bits(got.error), Bits(want));
       EXPECT_EQ(got.count, count);
@@ -57,8 +61,8 @@ TEST_P(FeedbackDeltasTest, WhatCameBackOfFrequenciesLeavesTheBuffer) {
       update = PartOf(update, shape.blocks);
       const DeltaResult result = SomeOf(update);
       std::vector<float> want = e;
-      const int64_t count = transform.SubtractReturned(shape.matrix, shape.blocks, update, 0,
-                                                       result, 0, absl::MakeSpan(want));
+      const int64_t count = transform.SubtractReturned(shape.matrix, shape.blocks, All(update),
+                                                       OnHost(result).view, absl::MakeSpan(want));
       const ReturnedDeltas got = gpu_.Feedback(shape, true, update, result, e);
       EXPECT_EQ(got.count, count);
       // As of Feedback in compress_test.cc; |q| of a block is at most sqrt(k) * M(255), 30.

@@ -198,19 +198,20 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
       const BlockRange blocks = {.first = run.first_block, .count = run.blocks};
       const MatrixShape& shape = matrix(run.tensor);
       const absl::Span<float> p = parameters_.tensor(run.tensor);
+      const BlockRange sent = {.first = first + run.offset, .count = run.blocks};
+      const DeltasView returned = ViewOf(result, {.first = run.offset, .count = run.blocks});
       EXPECT_TRUE(backend_
                       .ApplyDeltas(shape, blocks,
                                    {.alpha = At<float>("alpha", t), .as_dct = as_dct_[run.tensor]},
-                                   ViewOf(result, {.first = run.offset, .count = run.blocks}), p)
+                                   returned, p)
                       .ok());
-      const int64_t sent = first + run.offset;
       for (int64_t w = 0; w < workers_; ++w) {
         if (!Included(t, segment.value(), w)) continue;
         const absl::Span<float> e = error_[w].tensor(run.tensor);
         if (as_dct_[run.tensor])
-          transform_.SubtractReturned(shape, blocks, *uploads[w], sent, result, run.offset, e);
+          transform_.SubtractReturned(shape, blocks, ViewOf(*uploads[w], sent), returned, e);
         else
-          SubtractReturned(shape, blocks, *uploads[w], sent, result, run.offset, e);
+          SubtractReturned(shape, blocks, ViewOf(*uploads[w], sent), returned, e);
       }
     }
   }

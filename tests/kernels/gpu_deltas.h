@@ -211,6 +211,8 @@ inline DeltaResult SomeOf(const DeltaUpdate& update) {
     }
     result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
   }
+  result.signs.resize(result.positions.size());
+  result.levels.resize(result.positions.size());
   result.codes.resize(update.blocks());
   return result;
 }

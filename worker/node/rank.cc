@@ -104,6 +104,7 @@ RuleShard Rank::MakeRuleShard(Sharding sharding) {
           .deltas = master().deltas.get(),
           .inner = master().inner.get(),
           .orthogonalizer = orthogonalizer_.get(),
+          .result = result_.get(),
           .exchange = exchange_.get(),
           .shards = ShardsMomentum(sharding) ? deps_.shards.get() : nullptr};
 }

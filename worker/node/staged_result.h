@@ -19,10 +19,11 @@
 #include "common/round_log/decoded_round.h"
 #include "kernels/device.h"
 #include "kernels/replica/round_update.h"
+#include "worker/optimizer/device_result.h"
 
 namespace distro::worker {
 
-class StagedResult {
+class StagedResult final : public DeviceResult {
  public:
   // `device` is borrowed. `order`: the segments of a rank, in the order of a pass.
   StagedResult(Device* device, std::vector<SegmentId> order);
@@ -36,7 +37,7 @@ class StagedResult {
   // requested several times in a row. One that is not next in the order, at the begin of a second
   // pass or after some that a pass leaves out, travels only now.
   SegmentVotes VotesOf(SegmentId segment);
-  SegmentDeltas DeltasOf(SegmentId segment);
+  SegmentDeltas DeltasOf(SegmentId segment) override;
 
  private:
   // Where a segment's arrays lie in the page-locked memory, one after another.

@@ -8,6 +8,15 @@
 #include "common/update/scale.h"
 
 namespace distro::worker {
+namespace {
+
+int64_t BlocksOfAll(absl::Span<const ShardRun> runs) {
+  int64_t blocks = 0;
+  for (const ShardRun& run : runs) blocks += run.matrix.Blocks();
+  return blocks;
+}
+
+}  // namespace
 
 DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
                      std::vector<InnerTensor> tensors, std::vector<bool> as_dct, DeltaState state)
@@ -15,7 +24,10 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
       parts_(SegmentParts(*shard_.layout, shard_.runs)),
       as_dct_(std::move(as_dct)),
       state_(std::move(state)),
-      inner_(settings, std::move(tensors), shard_, state_.first, state_.second) {}
+      inner_(settings, std::move(tensors), shard_, state_.first, state_.second),
+      records_(shard_.device),
+      not_finite_(shard_.device),
+      returned_(shard_.device) {}
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
@@ -25,30 +37,40 @@ absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans&
 }
 
 absl::StatusOr<bool> DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) {
+  DISTRO_RETURN_IF_ERROR(not_finite_.Resize(1));
+  not_finite_.Fill(0);
   for (size_t i = 0; i < x.size(); ++i) {
-    DISTRO_ASSIGN_OR_RETURN(const bool finite,
-                            shard_.deltas->IsFinite(beta, begin[i], x[i], state_.error[i]));
-    if (!finite) return false;
+    shard_.deltas->FindNotFinite(beta, begin[i], x[i], state_.error[i],
+                                 not_finite_.device().data());
   }
-  return true;
+  not_finite_.CopyOut();
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  return not_finite_.host()[0] == 0;
 }
 
 absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
                                  const RunSpans& x) {
-  DeltaUpdate update{.k = round.k, .positions = {}, .signs = {}, .codes = {}};
+  is_pending_ = false;
+  DISTRO_RETURN_IF_ERROR(records_.Resize(BlocksOfAll(shard_.runs), round.k));
+  int64_t first = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const ShardRun& run = shard_.runs[i];
-    DISTRO_RETURN_IF_ERROR(shard_.deltas->Compress(
-        run.matrix, as_dct_[run.tensor], {.beta = round.beta, .cap = round.caps[run.tensor]},
-        begin[i], x[i], state_.error[i], &update));
+    const BlockRange blocks = {.first = first, .count = run.matrix.Blocks()};
+    shard_.deltas->Compress(
+        run.matrix,
+        {.beta = round.beta, .cap = round.caps[run.tensor], .as_dct = as_dct_[run.tensor]},
+        begin[i], x[i], state_.error[i], records_.OnDevice(blocks));
+    first += blocks.count;
   }
-  DISTRO_ASSIGN_OR_RETURN(sums_.update, SumsOf(round, begin, x, update));
-  pending_ = std::move(update);
+  records_.CopyOut();
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  DISTRO_ASSIGN_OR_RETURN(sums_.update, SumsOf(round, begin, x));
+  is_pending_ = true;
   return absl::OkStatus();
 }
 
 absl::Status DeltaRule::Abandon() {
-  pending_.reset();
+  is_pending_ = false;
   inner_.Reset();
   return shard_.device->Finish();
 }
@@ -59,16 +81,37 @@ absl::Status DeltaRule::Forget() {
   return Abandon();
 }
 
-int DeltaRule::CountInside(const DeltaUpdate& update, int64_t record, size_t run,
-                           int64_t block) const {
+std::optional<DeltaRecordsView> DeltaRule::pending() const {
+  return is_pending_ ? std::optional(records_.host()) : std::nullopt;
+}
+
+absl::Status DeltaRule::RestorePending(const DeltaUpdate& update) {
+  DISTRO_RETURN_IF_ERROR(records_.Assign(update));
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  is_pending_ = true;
+  return absl::OkStatus();
+}
+
+int DeltaRule::CountInside(int64_t record, size_t run, int64_t block) const {
+  const DeltaRecordsView update = records_.host();
   if (update.empty(record)) return 0;
   if (as_dct_[shard_.runs[run].tensor]) return update.k;
   return std::min(update.k, ExtentOf(shard_.runs[run].matrix, block).Elements());
 }
 
+int64_t DeltaRule::CountSent(absl::Span<const DeltaResult* const> results) const {
+  int64_t sent = 0;
+  for (const SegmentPart& part : parts_) {
+    if (results[part.segment.value()] == nullptr) continue;
+    for (int64_t b = 0; b < part.blocks.count; ++b)
+      sent += CountInside(part.first_pending + b, part.run, part.blocks.first + b);
+  }
+  return sent;
+}
+
 absl::StatusOr<DeltaSums::Update> DeltaRule::SumsOf(const DeltaRound& round, const RunSpans& begin,
-                                                    const RunSpans& x,
-                                                    const DeltaUpdate& update) const {
+                                                    const RunSpans& x) const {
+  const DeltaRecordsView update = records_.host();
   DeltaSums::Update sums;
   int64_t record = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -80,7 +123,7 @@ absl::StatusOr<DeltaSums::Update> DeltaRule::SumsOf(const DeltaRound& round, con
       if (update.empty(record)) continue;
       const uint8_t code = update.codes[record];
       const double scale = std::ldexp(static_cast<double>(ScaleOf(code)), -kScaleUnitBits);
-      sums.said += CountInside(update, record, i, b) * scale * scale;
+      sums.said += CountInside(record, i, b) * scale * scale;
       ++sums.records;
       sums.capped += code == round.caps[shard_.runs[i].tensor] ? 1 : 0;
     }
@@ -89,24 +132,27 @@ absl::StatusOr<DeltaSums::Update> DeltaRule::SumsOf(const DeltaRound& round, con
 }
 
 absl::Status DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
-  const std::optional<DeltaUpdate> update = std::exchange(pending_, std::nullopt);
+  const bool was_pending = std::exchange(is_pending_, false);
   const auto included = [](const DeltaResult* result) { return result != nullptr; };
-  if (!update.has_value() || std::ranges::none_of(results, included)) return absl::OkStatus();
-  sums_.sent = sums_.returned = 0;
+  if (!was_pending || std::ranges::none_of(results, included)) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(returned_.Resize(1));
+  returned_.Fill(0);
   for (const SegmentPart& part : parts_) {
     const DeltaResult* const result = results[part.segment.value()];
     if (result == nullptr) continue;
-    const MatrixShape& matrix = shard_.runs[part.run].matrix;
-    const absl::Span<float> e = state_.error[part.run];
-    const int64_t sent = part.first_pending, returned = part.first_in_segment;
-    for (int64_t b = 0; b < part.blocks.count; ++b)
-      sums_.sent += CountInside(*update, sent + b, part.run, part.blocks.first + b);
-    DISTRO_ASSIGN_OR_RETURN(
-        const int64_t count,
-        shard_.deltas->Feedback(matrix, as_dct_[shard_.runs[part.run].tensor], part.blocks, *update,
-                                sent, *result, returned, e));
-    sums_.returned += count;
+    const ShardRun& run = shard_.runs[part.run];
+    const SegmentDeltas segment =
+        shard_.result == nullptr ? OnHost(*result) : shard_.result->DeltasOf(part.segment);
+    const int64_t blocks = part.blocks.count;
+    shard_.deltas->Feedback(run.matrix, part.blocks, as_dct_[run.tensor],
+                            records_.OnDevice({.first = part.first_pending, .count = blocks}),
+                            ViewOf(segment, {.first = part.first_in_segment, .count = blocks}),
+                            state_.error[part.run], returned_.device().data());
   }
+  returned_.CopyOut();
+  sums_.sent = CountSent(results);  // while the device works
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  sums_.returned = static_cast<int64_t>(returned_.host()[0]);
   return absl::OkStatus();
 }
 

@@ -2,7 +2,7 @@
 // worker's copy, adds their outcome to the error buffer, sends the largest values of the buffer as
 // an update, and subtracts the part that the result included. Works on a rank's runs of block rows,
 // on its device: the buffer by kernels/delta_backend.h, the steps by inner_backend.h and
-// orthogonalizer.h.
+// orthogonalizer.h. An operation enqueues all its work, then waits once.
 //
 //   copy x <- p
 //   rule.Step(step, norm, gradient, x);    // H times; skipped if loss or norm is not finite
@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +25,7 @@
 #include "common/layout/layout.h"
 #include "common/update/delta_update.h"
 #include "kernels/delta_backend.h"
+#include "kernels/twin_records.h"
 #include "worker/optimizer/delta_readings.h"
 #include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/segment_parts.h"
@@ -80,15 +80,15 @@ class DeltaRule {
   // Resets to the state of a new worker: as Abandon, and e is 0.
   absl::Status Forget();
 
-  // The update of the last Compress, over the blocks of the shard, run after run; nullopt if there
-  // was none, or its feedback was applied.
-  const std::optional<DeltaUpdate>& pending() const { return pending_; }
+  // The update of the last Compress, over the blocks of the shard, run after run, in host memory;
+  // nullopt if there was none, or its feedback was applied.
+  std::optional<DeltaRecordsView> pending() const;
 
   // The round of the pending update is committed: subtracts the included entries from e. `results`:
   // the result of each segment, nullptr if the worker was not included in it.
   absl::Status Feedback(absl::Span<const DeltaResult* const> results);
   // Drops the pending update as not included.
-  void ForgetPending() { pending_.reset(); }
+  void ForgetPending() { is_pending_ = false; }
 
   const RunSpans& error() const { return state_.error; }
   // The positions of the shard's blocks in the segments.
@@ -97,22 +97,27 @@ class DeltaRule {
   const DeltaSums& sums() const { return sums_; }
 
   // Restores an earlier process's pending update; the elements come from the constructor.
-  void RestorePending(DeltaUpdate update) { pending_ = std::move(update); }
+  absl::Status RestorePending(const DeltaUpdate& update);
   void RestoreInnerSteps(uint64_t steps) { inner_.RestoreSteps(steps); }
 
  private:
-  // The number of a record's positions inside the tensor; it is of this block of the run.
-  int CountInside(const DeltaUpdate& update, int64_t record, size_t run, int64_t block) const;
-  // Sums of an update that was made from the buffer.
+  // The number of a pending record's positions inside the tensor; it is of this block of the run.
+  int CountInside(int64_t record, size_t run, int64_t block) const;
+  // That of all positions in the segments that have a result.
+  int64_t CountSent(absl::Span<const DeltaResult* const> results) const;
+  // Sums of the update that was made from the buffer.
   absl::StatusOr<DeltaSums::Update> SumsOf(const DeltaRound& round, const RunSpans& begin,
-                                           const RunSpans& x, const DeltaUpdate& update) const;
+                                           const RunSpans& x) const;
 
   const RuleShard shard_;
   const std::vector<SegmentPart> parts_;
   const std::vector<bool> as_dct_;
   const DeltaState state_;
   InnerOptimizer inner_;
-  std::optional<DeltaUpdate> pending_;
+  TwinRecords records_;  // of the pending update
+  bool is_pending_ = false;
+  TwinArray<uint32_t> not_finite_;  // [1], of IsFinite
+  TwinArray<uint64_t> returned_;    // [1], of Feedback
   DeltaSums sums_;
 };
 

@@ -29,7 +29,7 @@ void Append(absl::string_view bytes, std::vector<T>* numbers) {
   if (!bytes.empty()) std::memcpy(numbers->data() + before, bytes.data(), bytes.size());
 }
 template <typename T>
-absl::Span<const char> Bytes(const std::vector<T>& numbers) {
+absl::Span<const char> Bytes(absl::Span<const T> numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
 }
 
@@ -118,7 +118,7 @@ class LocalDeltaRule final : public UpdateRule {
   absl::Span<const RunSpans> elements() const override { return elements_; }
 
   std::vector<BlockArray> pending() const override {
-    const DeltaUpdate& update = *rule_.pending();
+    const DeltaRecordsView update = *rule_.pending();
     const std::vector<int64_t> bytes = BlockBytesOf(update.k);
     return {{.bytes = Bytes(update.positions), .block_bytes = bytes[0]},
             {.bytes = Bytes(update.signs), .block_bytes = bytes[1]},
@@ -133,8 +133,7 @@ class LocalDeltaRule final : public UpdateRule {
       Append(BytesOf(part, pending, 1, bytes[1]), &update.signs);
       Append(BytesOf(part, pending, 2, bytes[2]), &update.codes);
     }
-    rule_.RestorePending(std::move(update));
-    return absl::OkStatus();
+    return rule_.RestorePending(update);
   }
 
   uint64_t local_steps() const override { return rule_.inner_steps(); }

@@ -41,6 +41,7 @@
 #include "kernels/delta_backend.h"
 #include "kernels/device.h"
 #include "worker/optimizer/delta_readings.h"
+#include "worker/optimizer/device_result.h"
 #include "worker/optimizer/inner_backend.h"
 #include "worker/optimizer/orthogonalizer.h"
 #include "worker/optimizer/rank_exchange.h"
@@ -62,6 +63,8 @@ struct RuleShard {
   DeltaBackend* deltas = nullptr;
   InnerBackend* inner = nullptr;
   Orthogonalizer* orthogonalizer = nullptr;
+  // The result that Feedback subtracts, where the device has it; nullptr: it uses the decoded one.
+  DeviceResult* result = nullptr;
   // For collective operations of the node's ranks; nullptr: there is only one rank.
   RankExchange* exchange = nullptr;
   // The shards of all ranks; nullptr: every rank has everything.

@@ -20,6 +20,7 @@ std::shared_ptr<const NodeDevices> DevicesUnderTest() { return MakeEmulatedDevic
 
 namespace {
 
+using distro::testing::BuildDeltaRound;
 using distro::testing::BuildRound;
 using distro::testing::Committed;
 using testing::MakeEmulatedDevices;
@@ -51,6 +52,27 @@ TEST_F(EmulatedNodeTest, OffloadedParametersAndMomentumHaveTheCpusBits) {
     EXPECT_TRUE(Train(node.get()) == payloads);
     EXPECT_TRUE(StateBytes(*node) == state);
   }
+}
+
+// For all tensors together, not for each.
+TEST_F(EmulatedNodeTest, AnOperationOfDeltasWaitsForTheDeviceOnce) {
+  std::atomic<int> waits = 0;
+  const UpdateRuleKind rule =
+      RuleOf(testing::DeltasConfig(), &tiny_.layout, tiny_.model->architecture());
+  const auto node = MakeNode({.sharding = Sharding::kFullShard,
+                              .ranks = 2,
+                              .devices = testing::MakeWatchedDevices([&] { ++waits; }, [] {})},
+                             rule);
+  const CommittedRound round =
+      Committed(tiny_.layout, BuildDeltaRound(tiny_.layout, RoundId(0), 0));
+  ASSERT_TRUE(node->BeginLocalSteps().ok());
+  waits = 0;
+  ASSERT_TRUE(node->Compress(RoundId(0), round.header->step()).ok());
+  EXPECT_EQ(waits, 2) << "it is finite; then it is compressed";
+  ASSERT_EQ(node->Apply(round), absl::OkStatus());
+  waits = 0;
+  ASSERT_EQ(node->Feedback(round, 0), absl::OkStatus());
+  EXPECT_EQ(waits, 1);
 }
 
 TEST_F(EmulatedNodeTest, MoreRanksThanDevicesAreRefused) {

@@ -51,7 +51,7 @@ class DeltaRuleTest : public ::testing::Test {
   float& Error(int64_t row, int64_t col) { return error_.tensor(0)[row * 130 + col]; }
   // The result of a round in which only this worker sends.
   std::vector<DeltaResult> Results() const {
-    const DeltaUpdate& update = *rule_.pending();
+    const DeltaRecordsView update = *rule_.pending();
     std::vector<DeltaResult> results;
     for (uint32_t s = 0; s < layout_.segments(); ++s) {
       const int64_t first = layout_.SegmentFirstBlock(SegmentId(s));
@@ -92,7 +92,7 @@ TEST_F(DeltaRuleTest, TheLargestOfEachBlockIsSentWithItsSignAndScale) {
   x_.tensor(0)[5 * 130 + 8] = 0.0005f;
   x_.tensor(0)[2 * 130 + 129] = -0.01f;  // the third block is two wide
   Compress(0);
-  const DeltaUpdate& update = *rule_.pending();
+  const DeltaRecordsView update = *rule_.pending();
   EXPECT_THAT(update.positions, ElementsAre(5 * 64 + 7, 0, 2 * 64 + 1, 0));
   EXPECT_THAT(update.signs, ElementsAre(-1, 0, 1, 0)) << "what was done is begin - x";
   EXPECT_EQ(update.codes[0], ScaleCodeOf(0.001));
@@ -168,7 +168,7 @@ TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   EXPECT_THAT(rule.pending()->positions, ElementsAre(0, 0, 1, 0)) << "the third is two wide";
   EXPECT_EQ(rule.pending()->codes[0], ScaleCodeOf(64 * 0.001)) << "the frequency 0 of 64 x 64";
   EXPECT_EQ(rule.pending()->codes[3], ScaleCodeOf(0.001)) << "an element of the vector";
-  const DeltaResult all = ResultOf(*rule.pending());
+  const DeltaResult all = ResultOf(CopyOf(*rule.pending()));
   DeltaResult first = all;  // the first segment is included, of two blocks
   first.offsets.resize(3);
   const std::vector<const DeltaResult*> included = {&first, nullptr};

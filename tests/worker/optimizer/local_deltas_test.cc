@@ -171,7 +171,7 @@ TEST_F(LocalDeltasTest, PayloadsAreTheUpdateOfTheRuleAndValid) {
   ASSERT_GT(payloads.size(), 3u);
   for (uint32_t s = 0; s < payloads.size(); ++s) {
     const SegmentId segment(s);
-    const DeltaUpdate update = OfSegment(*rule.pending(), segment);
+    const DeltaUpdate update = OfSegment(CopyOf(*rule.pending()), segment);
     EXPECT_EQ(*payloads[s],
               EncodeDeltaUpdate(IdentifyPayload(worker_.layout, RoundId(4), segment), update));
     const std::vector<uint8_t> any(update.blocks(), 255);
@@ -193,7 +193,7 @@ TEST_F(LocalDeltasTest, TakesFeedbackOfTheSegmentsThatIncludeIt) {
   DeltaRule rule = by_hand.MakeRule();
   by_hand.TakeRound(&rule, /*seed=*/1);
   worker_.TakeRound(RoundId(4), /*seed=*/1);
-  const DecodedRound decoded = Alone(*rule.pending());
+  const DecodedRound decoded = Alone(CopyOf(*rule.pending()));
   std::vector<const DeltaResult*> results = {nullptr};
   for (size_t s = 1; s < decoded.deltas.size(); ++s) results.push_back(&decoded.deltas[s]);
   const std::vector<uint32_t> before = Bits(worker_.error);
