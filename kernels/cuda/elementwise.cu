@@ -6,7 +6,8 @@
 //       f32 [elements] in; u64 in, out; modulo 2^64
 //
 // Launch: 256 threads, 4 elements each at a time, a warp on 128 contiguous bytes. The hash does not
-// depend on order: threads add within their warp, then each warp does one atomic addition.
+// depend on order: threads add within their warp, warps within their group, and a group does one
+// atomic addition.
 //
 // Bytes moved per parameter: 12 (Lookahead) and 4 (StateHash).
 #include "kernels/cuda/cuda_kernels.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int kGroup = 256;
 constexpr int kInFlight = 4;
+constexpr int kWarps = kGroup / 32;
 
 __global__ void __launch_bounds__(kGroup, 4)
     LookaheadKernel(float eta, const float* __restrict__ parameters,
@@ -36,6 +38,7 @@ __global__ void __launch_bounds__(kGroup, 4)
 __global__ void __launch_bounds__(kGroup, 4)
     StateHashKernel(uint64_t first_index, const float* __restrict__ parameters, int64_t elements,
                     unsigned long long* sum) {
+  __shared__ uint64_t of_warps[kWarps];
   uint64_t own = 0;
   const int64_t step = int64_t{gridDim.x} * kGroup * kInFlight;
   for (int64_t base = int64_t{blockIdx.x} * kGroup * kInFlight + threadIdx.x; base < elements;
@@ -47,7 +50,11 @@ __global__ void __launch_bounds__(kGroup, 4)
     }
   }
   for (int lanes = 16; lanes > 0; lanes /= 2) own += __shfl_down_sync(0xFFFFFFFF, own, lanes);
-  if (threadIdx.x % 32 == 0) atomicAdd(sum, static_cast<unsigned long long>(own));
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = own;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  for (int warp = 1; warp < kWarps; ++warp) own += of_warps[warp];
+  atomicAdd(sum, static_cast<unsigned long long>(own));
 }
 
 int64_t Groups(int64_t elements) {

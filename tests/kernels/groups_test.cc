@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/kernels/backends.h"
+#include "tests/kernels/emulation/group.h"
 #include "tests/kernels/gpu_deltas.h"
 
 namespace distro {
@@ -162,6 +163,14 @@ TEST_F(GroupsTest, LookaheadAndStateHash) {
     EXPECT_EQ(testing::Bits(out), testing::Bits(want));
     EXPECT_EQ(backend->StateHash(7, p), reference->StateHash(7, p));
   }
+}
+
+// All groups add to one word: an addition for each warp would make them wait for each other.
+TEST_F(GroupsTest, AGroupAddsItsHashOnce) {
+  const std::vector<float> p = RandomFloats(4, SomeShape().matrix.elements);
+  const int64_t before = testing::atomic_additions;
+  few_->StateHash(0, p);
+  EXPECT_EQ(testing::atomic_additions - before, 16);
 }
 
 TEST_F(GroupsTest, RowSums) {

@@ -30,6 +30,7 @@ inline uint64_t __shfl_down_sync(uint32_t /*of whole warps*/, uint64_t value, un
 
 template <typename T>
 T atomicAdd(T* at, std::type_identity_t<T> value) {
+  ++testing::atomic_additions;
   return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
 

@@ -29,6 +29,7 @@ extern uint64_t __start_emulated_shared_memory[], __stop_emulated_shared_memory[
 namespace distro::testing {
 
 KernelIndex threadIdx, blockIdx, gridDim;
+thread_local int64_t atomic_additions = 0;
 
 namespace {
 

@@ -30,4 +30,7 @@ void RunKernel(unsigned groups, unsigned threads, const std::function<void()>& k
 void AwaitGroup();
 uint64_t ValueOfLaneAbove(uint64_t value, unsigned lanes);  // the own one if there is none
 
+// Atomic additions by kernels that ran on the calling thread.
+extern thread_local int64_t atomic_additions;
+
 }  // namespace distro::testing
