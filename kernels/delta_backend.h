@@ -12,17 +12,19 @@
 // array, row-major without padding.
 //
 // For tensors sent as elements and finite numbers, every backend gives the same bits. For tensors
-// sent as DCT, backends differ in the last bits.
+// sent as DCT, backends differ in the last bits of buffer and records.
 //
 // Not thread-safe: holds scratch memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
 #include "kernels/block.h"
 #include "kernels/deltas_view.h"
+#include "kernels/squares.h"
 
 namespace distro {
 
@@ -30,6 +32,12 @@ struct DeltaCompressOptions {
   float beta = 0;       // decay of the buffer
   uint8_t cap = 255;    // of the scale codes
   bool as_dct = false;  // whether the tensor is sent as DCT
+};
+
+// Sums of squares of the pieces of a tensor's elements (kernels/squares.h).
+struct SquaresOfPieces {
+  absl::Span<double> moved;   // [PiecesOf(elements)]
+  absl::Span<double> buffer;  // [PiecesOf(elements)]
 };
 
 class DeltaBackend {
@@ -52,6 +60,18 @@ class DeltaBackend {
   virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, bool as_dct,
                         const DeltaRecordsView& sent, const DeltasView& result,
                         absl::Span<float> error, uint64_t* returned) = 0;
+
+  // moved <- of each piece the sum of (begin - x)^2, buffer <- that of e^2; in f64, with the same
+  // bits on every backend.
+  virtual void SumSquares(absl::Span<const float> begin, absl::Span<const float> x,
+                          absl::Span<const float> error, const SquaresOfPieces& sums) = 0;
 };
+
+// Aborts unless the sums are of arrays of this size.
+inline void CheckPieces(const SquaresOfPieces& sums, size_t elements) {
+  const auto pieces = static_cast<size_t>(PiecesOf(static_cast<int64_t>(elements)));
+  CheckShape(sums.moved.size() == pieces && sums.buffer.size() == pieces,
+             "sums are not of the array's pieces");
+}
 
 }  // namespace distro

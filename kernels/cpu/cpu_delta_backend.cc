@@ -37,6 +37,13 @@ class CpuDeltaBackend final : public DeltaBackend {
                         : SubtractReturned(matrix, blocks, sent, result, error);
   }
 
+  void SumSquares(absl::Span<const float> begin, absl::Span<const float> x,
+                  absl::Span<const float> error, const SquaresOfPieces& sums) override {
+    CheckPieces(sums, error.size());
+    SquaresOfDifference(begin, x, sums.moved);
+    Squares(error, sums.buffer);
+  }
+
  private:
   DeltaTransform transform_;
 };

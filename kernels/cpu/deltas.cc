@@ -9,6 +9,7 @@
 
 #include "kernels/block_site.h"
 #include "kernels/cpu/delta_records.h"
+#include "kernels/squares.h"
 
 namespace distro {
 namespace {
@@ -78,6 +79,29 @@ std::optional<int64_t> ElementAt(const BlockSite& site, int position) {
 
 float Formed(float beta, float e, float begin, float x) { return beta * e + (begin - x); }
 
+// The squares of value(first), ..., value(end - 1), a piece at most.
+template <typename Value>
+double PieceSquares(size_t first, size_t end, const Value& value) {
+  double sums[kPieceSums] = {};
+  for (; first < end; first += kPieceSums) {
+    const size_t count = std::min<size_t>(kPieceSums, end - first);
+    for (size_t j = 0; j < count; ++j) {
+      const double v = value(first + j);
+      sums[j] += v * v;
+    }
+  }
+  for (int half = kPieceSums / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
+  }
+  return sums[0];
+}
+
+template <typename Value>
+void SumPieces(size_t elements, const Value& value, absl::Span<double> sums) {
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = PieceSquares(i * kPiece, std::min<size_t>((i + 1) * kPiece, elements), value);
+}
+
 }  // namespace
 
 bool DeltaIsFinite(float beta, absl::Span<const float> begin, absl::Span<const float> x,
@@ -129,6 +153,18 @@ int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const Del
     });
   }
   return returned;
+}
+
+void Squares(absl::Span<const float> a, absl::Span<double> sums) {
+  SumPieces(
+      a.size(), [a = a.data()](size_t i) { return a[i]; }, sums);
+}
+
+void SquaresOfDifference(absl::Span<const float> a, absl::Span<const float> b,
+                         absl::Span<double> sums) {
+  CheckShape(a.size() == b.size(), "arrays of one tensor differ");
+  SumPieces(
+      a.size(), [a = a.data(), b = b.data()](size_t i) { return a[i] - b[i]; }, sums);
 }
 
 }  // namespace distro

@@ -38,4 +38,11 @@ void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t
 int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const DeltaRecordsView& sent,
                          const DeltasView& result, absl::Span<float> e);
 
+// sums <- of each piece the sum of a^2, and of (a - b)^2, in the order of kernels/squares.h.
+//
+//   sums  f64 [PiecesOf(elements)]  out
+void Squares(absl::Span<const float> a, absl::Span<double> sums);
+void SquaresOfDifference(absl::Span<const float> a, absl::Span<const float> b,
+                         absl::Span<double> sums);
+
 }  // namespace distro

@@ -8,8 +8,8 @@
 // is synchronised. Shapes that do not match are bugs of the caller (CHECK). Thread-safe. The
 // current device must be the stream's.
 //
-// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits; CompressDeltas and
-// FeedbackDeltas on elements give those of the CPU's functions. Compress and Feedback, and
+// Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits; DeltaSquares, and
+// CompressDeltas and FeedbackDeltas on elements give those of the CPU's functions. Compress and Feedback, and
 // CompressDeltas and FeedbackDeltas on frequencies, differ from the CPU in the last bits. They give
 // the same bits on every device, in the tests' emulation, and however block rows are grouped.
 #pragma once
@@ -61,6 +61,10 @@ absl::Status CompressDeltas(const CompressDeltasArguments& arguments, Stream str
 
 // SubtractReturned; its count is added to *returned.
 absl::Status FeedbackDeltas(const FeedbackDeltasArguments& arguments, Stream stream);
+
+// DeltaBackend::SumSquares: 12 bytes per parameter.
+absl::Status DeltaSquares(const float* begin, const float* x, const float* error, int64_t elements,
+                          double* moved, double* buffer, Stream stream);
 
 // Backend::Lookahead.
 absl::Status Lookahead(float eta, const float* parameters, const float* momentum, float* out,

@@ -1,13 +1,14 @@
 // Per-element operations of Backend::Lookahead, Backend::StateHash and the deltas method's error
-// buffer, and the parts of a block row's sum of squares. Elements have the CPU's bits. The order of
-// the sum of squares differs from the CPU's, but depends only on the row's length: it is the same
-// on every device, however block rows are grouped, and in tests on the CPU.
+// buffer, and sums of squares (kernels/squares.h). Elements have the CPU's bits. The order of a
+// block row's sum of squares differs from the CPU's, but depends only on the row's length: it is
+// the same on every device, however block rows are grouped, and in tests on the CPU.
 #pragma once
 
 #include <cstdint>
 
 #include "common/base/random.h"
 #include "common/layout/matrix.h"
+#include "kernels/squares.h"
 
 namespace distro::cuda {
 
@@ -34,14 +35,8 @@ constexpr uint64_t HashWord(uint64_t index, float p) {
   return Mix((index << 32) + __builtin_bit_cast(uint32_t, p) + kGoldenGamma);
 }
 
-// A block row is divided into pieces of kPiece elements. In a piece, thread j of kPieceThreads adds
-// the elements j, j + kPieceThreads, ...; then the threads' sums are added in halves: 0 + 128, 1 +
-// 129, ..., 0 + 64, ...
-inline constexpr int64_t kPiece = 8192;
-inline constexpr int kPieceThreads = 256;
-
 constexpr int64_t PiecesOfRow(const MatrixShape& matrix) {
-  return (kBlockSide * matrix.cols + kPiece - 1) / kPiece;
+  return PiecesOf(kBlockSide * matrix.cols);
 }
 
 // How many doubles SumOfSquares needs for its pieces.
@@ -50,24 +45,26 @@ constexpr int64_t SquaresWorkspace(const MatrixShape& matrix) {
 }
 
 struct SquaresScratch {
-  double sums[kPieceThreads];
+  double sums[kPieceSums];
 };
 
-constexpr double ThreadSquares(const float* piece, int64_t elements, int thread) {
+template <typename Value>
+constexpr double ThreadSquares(int64_t elements, int thread, const Value& value) {
   double sum = 0;
-  for (int64_t i = thread; i < elements; i += kPieceThreads) {
-    const double x = piece[i];
-    sum = sum + x * x;  // x * x is exact
+  for (int64_t i = thread; i < elements; i += kPieceSums) {
+    const double x = value(i);
+    sum = sum + x * x;
   }
   return sum;
 }
 
-// Needs kPieceThreads threads. The sum is in s.sums[0] afterwards.
-template <typename Threads>
-constexpr void PieceSquares(const Threads& threads, const float* piece, int64_t elements,
+// The squares of value(0), ..., value(elements - 1), a piece at most. Needs kPieceSums threads. The
+// sum is in s.sums[0] afterwards.
+template <typename Threads, typename Value>
+constexpr void PieceSquares(const Threads& threads, int64_t elements, const Value& value,
                             SquaresScratch& s) {
-  threads.Each([&](int thread) { s.sums[thread] = ThreadSquares(piece, elements, thread); });
-  for (int half = kPieceThreads / 2; half > 0; half /= 2) {
+  threads.Each([&](int thread) { s.sums[thread] = ThreadSquares(elements, thread, value); });
+  for (int half = kPieceSums / 2; half > 0; half /= 2) {
     threads.Each([&](int thread) {
       if (thread < half) s.sums[thread] = s.sums[thread] + s.sums[thread + half];
     });

@@ -103,6 +103,10 @@ class RealGpu final : public Gpu {
   void FeedbackDeltas(const FeedbackDeltasArguments& arguments) override {
     Keep([&] { return cuda::FeedbackDeltas(arguments, stream_); });
   }
+  void DeltaSquares(const float* begin, const float* x, const float* error, int64_t elements,
+                    double* moved, double* buffer) override {
+    Keep([&] { return cuda::DeltaSquares(begin, x, error, elements, moved, buffer, stream_); });
+  }
   void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                  int64_t elements) override {
     Keep([&] { return cuda::Lookahead(eta, parameters, momentum, out, elements, stream_); });

@@ -29,6 +29,8 @@ class Gpu : public Device {
                              int64_t elements, uint32_t* not_finite) = 0;
   virtual void CompressDeltas(const CompressDeltasArguments& arguments) = 0;
   virtual void FeedbackDeltas(const FeedbackDeltasArguments& arguments) = 0;
+  virtual void DeltaSquares(const float* begin, const float* x, const float* error,
+                            int64_t elements, double* moved, double* buffer) = 0;
   virtual void Lookahead(float eta, const float* parameters, const float* momentum, float* out,
                          int64_t elements) = 0;
   virtual void StateHash(uint64_t first_index, const float* parameters, int64_t elements,

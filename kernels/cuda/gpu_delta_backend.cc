@@ -60,6 +60,14 @@ class GpuDeltaBackend final : public DeltaBackend {
                           .returned = returned});
   }
 
+  void SumSquares(absl::Span<const float> begin, absl::Span<const float> x,
+                  absl::Span<const float> error, const SquaresOfPieces& sums) override {
+    CheckSizes(begin, x, error);
+    CheckPieces(sums, error.size());
+    gpu_->DeltaSquares(begin.data(), x.data(), error.data(), static_cast<int64_t>(error.size()),
+                       sums.moved.data(), sums.buffer.data());
+  }
+
  private:
   Gpu* const gpu_;
 };

@@ -171,6 +171,40 @@ TEST_P(DeltaBackendTest, FrequenciesThatComeBackLeaveTheBuffer) {
   for (const float e : Read(&error)) ASSERT_NEAR(e, left, 1e-6);
 }
 
+// The order of kernels/squares.h, spelled out.
+std::vector<double> Squares(const std::vector<double>& x) {
+  std::vector<double> pieces;
+  for (size_t piece = 0; piece < x.size(); piece += 8192) {
+    std::vector<double> sums(256);
+    for (size_t i = piece; i < std::min(piece + 8192, x.size()); ++i) sums[i % 256] += x[i] * x[i];
+    for (size_t half = 128; half > 0; half /= 2) {
+      for (size_t j = 0; j < half; ++j) sums[j] += sums[j + half];
+    }
+    pieces.push_back(sums[0]);
+  }
+  return pieces;
+}
+
+// More pieces than a small device has groups.
+TEST_P(DeltaBackendTest, SquaresHaveTheSameBitsEverywhere) {
+  for (const int64_t elements : {1, 255, 8191, 8192, 20 * 8192 + 257}) {
+    const Round round = testing::RandomRound(testing::Vector(elements), 4);
+    TwinArray<float> begin = Twin(round.begin), x = Twin(round.x), error = Twin(round.error);
+    TwinArray<double> moved(device_.get()), buffer(device_.get());
+    for (TwinArray<double>* sums : {&moved, &buffer})
+      ASSERT_TRUE(sums->Resize(PiecesOf(elements)).ok());
+    backend_->SumSquares(begin.device(), x.device(), error.device(),
+                         {.moved = moved.device(), .buffer = buffer.device()});
+    moved.CopyOut();
+    buffer.CopyOut();
+    ASSERT_TRUE(device_->Finish().ok());
+    std::vector<double> differences;
+    for (int64_t i = 0; i < elements; ++i) differences.push_back(round.begin[i] - round.x[i]);
+    EXPECT_EQ(moved.host(), Squares(differences));
+    EXPECT_EQ(buffer.host(), Squares({round.error.begin(), round.error.end()}));
+  }
+}
+
 TEST_P(DeltaBackendTest, WhatIsNotFiniteIsFound) {
   const Round round = testing::RandomRound(testing::Matrix(70, 130), 3);
   EXPECT_TRUE(IsFinite(round));

@@ -151,6 +151,28 @@ TEST_F(GroupsTest, FindNotFinite) {
   }
 }
 
+TEST_F(GroupsTest, DeltaSquares) {
+  const testing::Round round = testing::RandomRound(testing::Vector(17 * kPiece + 5), 1);
+  const auto elements = static_cast<int64_t>(round.error.size());
+  std::vector<std::vector<double>> squares;
+  for (const int multiprocessors : {kFew, kMany}) {
+    const std::unique_ptr<cuda::Gpu> gpu = testing::MakeEmulatedGpu(multiprocessors);
+    std::vector<TwinArray<float>> arrays;
+    for (const auto* content : {&round.begin, &round.x, &round.error}) {
+      arrays.push_back(testing::TwinOf(gpu.get(), *content));
+      arrays.back().CopyIn();
+    }
+    TwinArray<double> sums = testing::TwinOf(gpu.get(), std::vector<double>(2 * 18));
+    gpu->DeltaSquares(arrays[0].device().data(), arrays[1].device().data(),
+                      arrays[2].device().data(), elements, sums.device().data(),
+                      sums.device().data() + 18);
+    sums.CopyOut();
+    ASSERT_TRUE(gpu->Finish().ok());
+    squares.emplace_back(sums.host().begin(), sums.host().end());
+  }
+  EXPECT_EQ(squares[0], squares[1]);
+}
+
 TEST_F(GroupsTest, LookaheadAndStateHash) {
   const int64_t n = SomeShape().matrix.elements;
   const std::vector<float> p = RandomFloats(4, n), m = RandomFloats(5, n);

@@ -45,6 +45,7 @@ NAMES = {
     "FindNotFiniteKernel": "FindNotFinite",
     "PiecesKernel": "RowSums, pieces",
     "RowsKernel": "RowSums, rows",
+    "DeltaSquaresKernel": "DeltaSquares",
 }
 # Their source has fused multiply-adds.
 FUSED = {

@@ -1,14 +1,9 @@
 #include "worker/node/torch_inner_backend.h"
 
-#include <algorithm>
-
 #include "worker/node/float_tensor.h"
 
 namespace distro::worker {
 namespace {
-
-// Elements that a sum copies at a time: enough to keep a GPU busy, but small against a model.
-constexpr int64_t kSumElements = int64_t{1} << 22;
 
 class TorchInnerBackend final : public InnerBackend {
  public:
@@ -54,17 +49,6 @@ class TorchInnerBackend final : public InnerBackend {
     return Do("scale steps", [&] { Of(to).sub_(Of(from)).mul_(scale).add_(Of(from)); });
   }
 
-  absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,
-                                         absl::Span<const float> b) override {
-    return SumOf(a, [&](const at::Tensor& chunk, int64_t first) {
-      return chunk - Of(b).narrow(0, first, chunk.numel());
-    });
-  }
-
-  absl::StatusOr<double> SquaredNorm(absl::Span<const float> a) override {
-    return SumOf(a, [](const at::Tensor& chunk, int64_t /*first*/) { return chunk; });
-  }
-
  private:
   at::Tensor Of(absl::Span<const float> floats) const { return FloatTensor(floats, device_); }
 
@@ -74,21 +58,6 @@ class TorchInnerBackend final : public InnerBackend {
       const at::NoGradGuard no_grad;
       body();
       return absl::OkStatus();
-    });
-  }
-
-  // The sum of the squares of `values_of` of each chunk, in f64.
-  template <typename ValuesOf>
-  absl::StatusOr<double> SumOf(absl::Span<const float> a, ValuesOf&& values_of) const {
-    return CatchTorch("sum of squares", [&]() -> absl::StatusOr<double> {
-      const at::NoGradGuard no_grad;
-      const at::Tensor all = Of(a);
-      at::Tensor sum = at::zeros({}, all.options().dtype(at::kDouble));
-      for (int64_t first = 0; first < all.numel(); first += kSumElements) {
-        const int64_t count = std::min(kSumElements, all.numel() - first);
-        sum.add_(values_of(all.narrow(0, first, count), first).to(at::kDouble).square_().sum());
-      }
-      return sum.item<double>();
     });
   }
 

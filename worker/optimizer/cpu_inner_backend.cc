@@ -7,24 +7,6 @@
 namespace distro::worker {
 namespace {
 
-// In several sums, since in a single one each addition waits for the one before.
-template <typename Value>
-double SumOfSquares(size_t count, const Value& value) {
-  constexpr size_t kSums = 8;
-  double sums[kSums] = {};
-  const auto add = [&](size_t i, size_t sum) {
-    const double v = value(i);
-    sums[sum] += v * v;
-  };
-  const size_t whole = count / kSums * kSums;
-  for (size_t i = 0; i < whole; i += kSums) {
-#pragma GCC unroll 8
-    for (size_t sum = 0; sum < kSums; ++sum) add(i + sum, sum);
-  }
-  for (size_t i = whole; i < count; ++i) add(i, i - whole);
-  return std::accumulate(std::begin(sums), std::end(sums), 0.0);
-}
-
 class CpuInnerBackend final : public InnerBackend {
  public:
   absl::Status AdamW(const AdamWStep& step, absl::Span<float> gradient, absl::Span<float> first,
@@ -73,19 +55,27 @@ class CpuInnerBackend final : public InnerBackend {
     for (size_t i = 0; i < to.size(); ++i) to[i] = from[i] + scale * (to[i] - from[i]);
     return absl::OkStatus();
   }
-
-  absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,
-                                         absl::Span<const float> b) override {
-    return SumOfSquares(a.size(), [a = a.data(), b = b.data()](size_t i) { return a[i] - b[i]; });
-  }
-
-  absl::StatusOr<double> SquaredNorm(absl::Span<const float> a) override {
-    return SumOfSquares(a.size(), [a = a.data()](size_t i) { return a[i]; });
-  }
 };
 
 }  // namespace
 
 std::unique_ptr<InnerBackend> MakeCpuInnerBackend() { return std::make_unique<CpuInnerBackend>(); }
+
+// In several sums, since in a single one each addition waits for the one before.
+double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b) {
+  constexpr size_t kSums = 8;
+  double sums[kSums] = {};
+  const auto add = [&](size_t i, size_t sum) {
+    const double v = a[i] - b[i];
+    sums[sum] += v * v;
+  };
+  const size_t whole = a.size() / kSums * kSums;
+  for (size_t i = 0; i < whole; i += kSums) {
+#pragma GCC unroll 8
+    for (size_t sum = 0; sum < kSums; ++sum) add(i + sum, sum);
+  }
+  for (size_t i = whole; i < a.size(); ++i) add(i, i - whole);
+  return std::accumulate(std::begin(sums), std::end(sums), 0.0);
+}
 
 }  // namespace distro::worker

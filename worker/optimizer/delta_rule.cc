@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -15,6 +16,15 @@ int64_t BlocksOfAll(absl::Span<const ShardRun> runs) {
   for (const ShardRun& run : runs) blocks += run.matrix.Blocks();
   return blocks;
 }
+int64_t PiecesOfAll(absl::Span<const ShardRun> runs) {
+  int64_t pieces = 0;
+  for (const ShardRun& run : runs) pieces += PiecesOf(run.matrix.elements);
+  return pieces;
+}
+
+double SumOf(absl::Span<const double> numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0);
+}
 
 }  // namespace
 
@@ -27,7 +37,9 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
       inner_(settings, std::move(tensors), shard_, state_.first, state_.second),
       records_(shard_.device),
       not_finite_(shard_.device),
-      returned_(shard_.device) {}
+      returned_(shard_.device),
+      moved_(shard_.device),
+      buffer_(shard_.device) {}
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
@@ -52,6 +64,8 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
                                  const RunSpans& x) {
   is_pending_ = false;
   DISTRO_RETURN_IF_ERROR(records_.Resize(BlocksOfAll(shard_.runs), round.k));
+  DISTRO_RETURN_IF_ERROR(moved_.Resize(PiecesOfAll(shard_.runs)));
+  DISTRO_RETURN_IF_ERROR(buffer_.Resize(PiecesOfAll(shard_.runs)));
   int64_t first = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const ShardRun& run = shard_.runs[i];
@@ -63,8 +77,9 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
     first += blocks.count;
   }
   records_.CopyOut();
+  SumSquares(begin, x);
   DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
-  DISTRO_ASSIGN_OR_RETURN(sums_.update, SumsOf(round, begin, x));
+  sums_.update = SumsOf(round);
   is_pending_ = true;
   return absl::OkStatus();
 }
@@ -109,16 +124,26 @@ int64_t DeltaRule::CountSent(absl::Span<const DeltaResult* const> results) const
   return sent;
 }
 
-absl::StatusOr<DeltaSums::Update> DeltaRule::SumsOf(const DeltaRound& round, const RunSpans& begin,
-                                                    const RunSpans& x) const {
+void DeltaRule::SumSquares(const RunSpans& begin, const RunSpans& x) {
+  int64_t first = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t pieces = PiecesOf(shard_.runs[i].matrix.elements);
+    shard_.deltas->SumSquares(begin[i], x[i], state_.error[i],
+                              {.moved = moved_.device().subspan(first, pieces),
+                               .buffer = buffer_.device().subspan(first, pieces)});
+    first += pieces;
+  }
+  moved_.CopyOut();
+  buffer_.CopyOut();
+}
+
+DeltaSums::Update DeltaRule::SumsOf(const DeltaRound& round) const {
   const DeltaRecordsView update = records_.host();
   DeltaSums::Update sums;
+  sums.done = SumOf(moved_.host());
+  sums.buffer = SumOf(buffer_.host());
   int64_t record = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    DISTRO_ASSIGN_OR_RETURN(const double done, shard_.inner->SquaredDistance(begin[i], x[i]));
-    DISTRO_ASSIGN_OR_RETURN(const double buffer, shard_.inner->SquaredNorm(state_.error[i]));
-    sums.done += done;
-    sums.buffer += buffer;
+  for (size_t i = 0; i < shard_.runs.size(); ++i) {
     for (int64_t b = 0; b < shard_.runs[i].matrix.Blocks(); ++b, ++record) {
       if (update.empty(record)) continue;
       const uint8_t code = update.codes[record];

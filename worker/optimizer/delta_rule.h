@@ -105,9 +105,10 @@ class DeltaRule {
   int CountInside(int64_t record, size_t run, int64_t block) const;
   // That of all positions in the segments that have a result.
   int64_t CountSent(absl::Span<const DeltaResult* const> results) const;
+  // Squares of the movement and of the new buffer; enqueued.
+  void SumSquares(const RunSpans& begin, const RunSpans& x);
   // Sums of the update that was made from the buffer.
-  absl::StatusOr<DeltaSums::Update> SumsOf(const DeltaRound& round, const RunSpans& begin,
-                                           const RunSpans& x) const;
+  DeltaSums::Update SumsOf(const DeltaRound& round) const;
 
   const RuleShard shard_;
   const std::vector<SegmentPart> parts_;
@@ -118,6 +119,8 @@ class DeltaRule {
   bool is_pending_ = false;
   TwinArray<uint32_t> not_finite_;  // [1], of IsFinite
   TwinArray<uint64_t> returned_;    // [1], of Feedback
+  TwinArray<double> moved_;         // of the pieces of all runs; buffer_ too
+  TwinArray<double> buffer_;
   DeltaSums sums_;
 };
 

@@ -1,7 +1,7 @@
 // Arithmetic of the deltas method's inner optimizer on float arrays of one device
 // (docs/algorithm.md, "Deltas"): the steps of AdamW and Muon, except Muon's operation on whole
-// matrices (orthogonalizer.h); the total movement, and its clipping (delta_clip); and the sums for
-// readings. Local to a worker: ordinary float arithmetic, backends differ in the last bits.
+// matrices (orthogonalizer.h); the total movement, and its clipping (delta_clip). Local to a
+// worker: ordinary float arithmetic, backends differ in the last bits.
 //
 //   inner->AdamW(step, gradient, first, second, x);
 //   inner->MakeDirection(mu, scale, gradient, buffer, direction);  // Muon; orthogonalize; then
@@ -15,7 +15,6 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 namespace distro::worker {
@@ -59,15 +58,12 @@ class InnerBackend {
   // to <- from + scale * (to - from).
   virtual absl::Status ScaleFrom(float scale, absl::Span<const float> from,
                                  absl::Span<float> to) = 0;
-
-  // The sum of (a - b)^2, in f64. Done when it returns.
-  virtual absl::StatusOr<double> SquaredDistance(absl::Span<const float> a,
-                                                 absl::Span<const float> b) = 0;
-  // The sum of a^2, in f64. Done when it returns.
-  virtual absl::StatusOr<double> SquaredNorm(absl::Span<const float> a) = 0;
 };
 
 // In the host's memory. An element's result does not depend on where it is in its array.
 std::unique_ptr<InnerBackend> MakeCpuInnerBackend();
+
+// The sum of (a - b)^2 of host arrays, in f64.
+double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b);
 
 }  // namespace distro::worker

@@ -125,11 +125,7 @@ absl::StatusOr<double> ThreadedRule::NormOfSteps(const RunSpans& parameters, con
   DISTRO_RETURN_IF_ERROR(ForEach([&](Part& part) -> absl::Status {
     const RunSpans begin = part.Of(parameters), end = part.Of(copy);
     double sum = 0;
-    for (size_t i = 0; i < begin.size(); ++i) {
-      DISTRO_ASSIGN_OR_RETURN(const double run,
-                              part.shard.inner->SquaredDistance(end[i], begin[i]));
-      sum += run;
-    }
+    for (size_t i = 0; i < begin.size(); ++i) sum += SquaredDistance(end[i], begin[i]);
     squares[part.number] = sum;
     return absl::OkStatus();
   }));

@@ -84,14 +84,6 @@ TEST_F(TorchInnerBackendTest, MuonsDirectionAndStepAreTheCpus) {
   ExpectNear(ends[0], ends[1], 1e-6f);
 }
 
-TEST_F(TorchInnerBackendTest, SumsOfMoreThanAChunkAreTheCpus) {
-  const std::vector<float> a = Random((int64_t{1} << 22) + 5, 5), b = Random(a.size(), 6);
-  const double distance = *cpu_->SquaredDistance(a, b), norm = *cpu_->SquaredNorm(a);
-  EXPECT_NEAR(*torch_->SquaredDistance(a, b), distance, 1e-10 * distance);
-  EXPECT_NEAR(*torch_->SquaredNorm(a), norm, 1e-10 * norm);
-  EXPECT_EQ(*torch_->SquaredNorm({}), 0);
-}
-
 struct Matrix {
   int64_t rows;
   int64_t cols;
