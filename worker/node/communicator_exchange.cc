@@ -1,14 +1,12 @@
 #include "worker/node/communicator_exchange.h"
 
 #include "common/base/status_macros.h"
+#include "worker/torch/float_tensor.h"
 
 namespace distro::worker {
 
 at::Tensor CommunicatorExchange::TensorOf(const SharedFloats& floats) const {
-  return at::from_blob(
-      floats.floats().data(), {static_cast<int64_t>(floats.floats().size())},
-      [owner = floats.owner()](void* /*data*/) {},
-      at::TensorOptions().dtype(at::kFloat).device(memory_));
+  return FloatTensor(floats.floats(), memory_, floats.owner());
 }
 
 // Tensor::to returns the same tensor if it is already there.

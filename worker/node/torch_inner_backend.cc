@@ -1,6 +1,6 @@
 #include "worker/node/torch_inner_backend.h"
 
-#include "worker/node/float_tensor.h"
+#include "worker/torch/float_tensor.h"
 
 namespace distro::worker {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "kernels/cpu/newton_schulz.h"
-#include "worker/node/float_tensor.h"
+#include "worker/torch/float_tensor.h"
 
 namespace distro::worker {
 namespace {

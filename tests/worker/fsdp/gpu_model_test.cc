@@ -4,6 +4,7 @@
 #include "tests/worker/fsdp/gpu_model/model_gpus.h"
 #include "tests/worker/fsdp/gpu_model/model_nccl.h"
 #include "tests/worker/fsdp/gpu_model/torch_device.h"
+#include "worker/torch/float_tensor.h"
 
 namespace distro::worker {
 namespace {
@@ -102,6 +103,19 @@ TEST_F(GpuModelTest, FreedMemoryIsGivenOutAtOnce) {
   EXPECT_THAT(gpus().failures(), IsEmpty());
   EXPECT_EQ(Ones(0).data_ptr(), memory);
   EXPECT_THAT(gpus().failures(), Contains(AllOf(HasSubstr("fill_ writes"), HasSubstr("add_"))));
+}
+
+TEST_F(GpuModelTest, MemoryIsThatOfADeviceAndNoMemoryIsNobodys) {
+  const at::Tensor ones = Ones(1);
+  const auto of = [](void* memory, int64_t elements) {
+    const at::Device device = ModelDevice(1);
+    return at::from_blob(memory, {elements}, at::TensorOptions(at::kFloat).device(device));
+  };
+  EXPECT_EQ(of(ones.data_ptr<float>() + 7, 3).device(), ModelDevice(1));
+  EXPECT_THROW(of(nullptr, 0), c10::Error);
+  const at::Tensor none = FloatTensor({}, ModelDevice(1));
+  EXPECT_EQ(none.device(), ModelDevice(1));
+  EXPECT_EQ(none.numel(), 0);
 }
 
 // Two ranks' handles, and memory of each.

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "tests/worker/fsdp/gpu_model/model_gpus.h"
@@ -42,6 +43,18 @@ void ModelMemory::Free(void* memory) {
   if (memory == nullptr) return;
   absl::MutexLock lock(&mu_);
   free_[pool_of_.at(memory)].push_back(memory);
+}
+
+std::optional<int> ModelMemory::DeviceOf(const void* memory) {
+  absl::MutexLock lock(&mu_);
+  auto after = pool_of_.upper_bound(memory);
+  if (after == pool_of_.begin()) return std::nullopt;
+  const auto& [begin, pool] = *std::prev(after);
+  if (static_cast<const char*>(memory) >=
+      static_cast<const char*>(begin) + std::get<size_t>(pool)) {
+    return std::nullopt;
+  }
+  return std::get<int>(pool);
 }
 
 void ModelMemory::Empty() {

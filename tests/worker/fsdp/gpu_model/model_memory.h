@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -21,6 +22,8 @@ class ModelMemory {
 
   void* Allocate(const c10::Stream& stream, size_t bytes);
   void Free(void* memory);
+  // Which device has this memory, free or not; nullopt: none.
+  std::optional<int> DeviceOf(const void* memory);
   // Returns what is free to the driver.
   void Empty();
 
@@ -28,7 +31,7 @@ class ModelMemory {
   using Pool = std::tuple<int, int64_t, size_t>;  // device, stream, bytes
 
   absl::Mutex mu_;
-  std::map<void*, Pool> pool_of_ ABSL_GUARDED_BY(mu_);
+  std::map<const void*, Pool> pool_of_ ABSL_GUARDED_BY(mu_);
   std::map<Pool, std::vector<void*>> free_ ABSL_GUARDED_BY(mu_);
 };
 

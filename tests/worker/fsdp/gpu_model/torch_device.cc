@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -247,6 +248,12 @@ struct ModelHooks final : at::PrivateUse1HooksInterface {
   bool isPinnedPtr(const void* data) const override { return PinnedMemory::Get().Has(data); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &PinnedMemory::Get(); }
   c10::DeviceIndex deviceCount() const override { return ModelGpus::kDevices; }
+  // As CUDA, which knows no device of a null pointer.
+  c10::Device getDeviceFromPtr(void* memory) const override {
+    const std::optional<int> device = ModelMemory::Get().DeviceOf(memory);
+    TORCH_CHECK(device.has_value(), "The specified pointer resides on host memory");
+    return ModelDevice(*device);
+  }
   c10::DeviceIndex getCurrentDevice() const override { return current_device; }
   void setCurrentDevice(c10::DeviceIndex device) const override { current_device = device; }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {

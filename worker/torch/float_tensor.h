@@ -1,0 +1,23 @@
+// Wraps floats of any device in a tensor.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "worker/torch/torch.h"
+
+namespace distro::worker {
+
+// f32 [floats.size()], a view of the floats, which are in the memory of `device` and which `owner`,
+// if there is one, keeps. Write to it only if the floats may be written.
+inline at::Tensor FloatTensor(absl::Span<const float> floats, at::Device device,
+                              std::shared_ptr<const void> owner = nullptr) {
+  // Without the device Torch asks CUDA whose memory it is: of no floats it is nobody's.
+  return at::from_blob(
+      const_cast<float*>(floats.data()), {static_cast<int64_t>(floats.size())},
+      [owner = std::move(owner)](void* /*data*/) {},
+      at::TensorOptions().dtype(at::kFloat).device(device), /*target_device=*/device);
+}
+
+}  // namespace distro::worker
