@@ -1,5 +1,5 @@
-// Orthogonalizer (worker/optimizer/orthogonalizer.h) by Torch's matrix products, for ranks on a
-// GPU. A matrix on the host (cpu_offload) is copied to the GPU and back.
+// Orthogonalizer (worker/optimizer/orthogonalizer.h) by Torch's products of batches, for ranks on a
+// GPU. Matrices on the host (cpu_offload) are copied to the GPU and back.
 #pragma once
 
 #include <memory>

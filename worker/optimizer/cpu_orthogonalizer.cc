@@ -14,10 +14,11 @@ class CpuOrthogonalizer final : public Orthogonalizer {
     return SharedFloats(absl::MakeSpan(*floats), floats);
   }
   absl::Status NewtonSchulz(int64_t rows, int64_t cols, int iterations,
-                            absl::Span<float> u) override {
-    distro::NewtonSchulz(kernels_, rows, cols, iterations, u);
+                            absl::Span<const absl::Span<float>> us) override {
+    for (const absl::Span<float> u : us) distro::NewtonSchulz(kernels_, rows, cols, iterations, u);
     return absl::OkStatus();
   }
+  int64_t batch_elements() const override { return 0; }
 
  private:
   const MatrixKernels& kernels_ = *SupportedVectorKernels().back().matrix;

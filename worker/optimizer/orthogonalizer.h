@@ -3,7 +3,7 @@
 // handles which matrix.
 //
 //   DISTRO_ASSIGN_OR_RETURN(SharedFloats u, orthogonalizer->Allocate(rows * cols));
-//   orthogonalizer->NewtonSchulz(rows, cols, /*iterations=*/5, u.floats());
+//   orthogonalizer->NewtonSchulz(rows, cols, /*iterations=*/5, {u.floats()});
 #pragma once
 
 #include <cstdint>
@@ -38,11 +38,14 @@ class Orthogonalizer {
 
   // Allocates uninitialised memory where the rule's state is. ResourceExhausted: no memory.
   virtual absl::StatusOr<SharedFloats> Allocate(int64_t elements) = 0;
-  // u <- a matrix of its singular vectors, with singular values near 1; zeros stay zeros. Enqueued.
+  // Each u <- a matrix of its singular vectors, with singular values near 1; zeros stay zeros.
+  // Enqueued.
   //
-  //   u  f32 [rows, cols], row-major, of Allocate's memory  in, out
+  //   us  each f32 [rows, cols], row-major, of Allocate's memory  in, out
   virtual absl::Status NewtonSchulz(int64_t rows, int64_t cols, int iterations,
-                                    absl::Span<float> u) = 0;
+                                    absl::Span<const absl::Span<float>> us) = 0;
+  // Elements of several matrices that are better taken at once, at most (MatrixWaves).
+  virtual int64_t batch_elements() const = 0;
 };
 
 // In the host's memory, by the fastest kernels of this CPU.

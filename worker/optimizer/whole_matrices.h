@@ -37,6 +37,8 @@ class WholeMatrices {
     int64_t offset = 0;  // in the rank's directions of the wave
     int64_t elements = 0;
   };
+  // `make`'s directions of each wave of a batch, or the whole matrices that this rank works on.
+  using OfWaves = std::vector<SharedFloats>;
   struct Wave {
     std::string name;                 // "matrices 4 to 7", for messages
     std::vector<Part> parts;          // of this rank, by the rank that works on them
@@ -47,9 +49,16 @@ class WholeMatrices {
     std::vector<int64_t> cuts;        // RankExchange::AllGather's, where every rank has everything
   };
 
+  using Batch = std::vector<Wave>;
+
   Wave WaveOf(const MatrixWave& wave, absl::Span<const ShardRun> runs) const;
-  absl::Status OrthogonalizeWave(const Wave& wave, const SharedFloats& directions) const;
-  absl::Status NewtonSchulzOf(int tensor, absl::Span<float> matrix) const;
+  absl::Status OrthogonalizeBatch(const Batch& batch, const OfWaves& directions) const;
+  // The matrix that this rank works on, of all ranks' directions.
+  absl::StatusOr<SharedFloats> Collect(const Wave& wave, const SharedFloats& directions) const;
+  absl::Status NewtonSchulzOf(const Batch& batch, const OfWaves& matrices) const;
+  // Back into all ranks' directions.
+  absl::Status Distribute(const Wave& wave, const SharedFloats& matrix,
+                          const SharedFloats& directions) const;
 
   const Layout* const layout_;
   const ShardPlan* const shards_;
@@ -58,7 +67,7 @@ class WholeMatrices {
   const int ranks_;
   const int rank_;
   const int iterations_;
-  std::vector<Wave> waves_;
+  std::vector<Batch> batches_;
 };
 
 }  // namespace distro::worker

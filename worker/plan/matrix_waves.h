@@ -15,11 +15,19 @@ namespace distro::worker {
 // further ranks have none.
 struct MatrixWave {
   std::vector<int> matrices;
+  // Consecutive waves of one batch have the same shapes, rank by rank: a rank takes all its
+  // matrices of a batch at once.
+  int batch = 0;
 };
 
-// Waves that contain every tensor of `needs_whole` [tensors] once, for at least 1 rank.
+// Elements of a rank's matrices in a batch on a GPU, at most, unless one matrix has more. Products
+// of fewer elements leave most of a GPU idle, and a launch costs as much as they do.
+inline constexpr int64_t kGpuBatchElements = int64_t{1} << 24;
+
+// Waves that contain every tensor of `needs_whole` [tensors] once, for at least 1 rank, in batches
+// of at most `batch_elements`; 0: of one wave.
 std::vector<MatrixWave> MatrixWaves(const Layout& layout, const std::vector<bool>& needs_whole,
-                                    int ranks);
+                                    int ranks, int64_t batch_elements = 0);
 
 // [R * R]: the number of elements that rank s sends to rank d, which handles their matrix
 // (Communicator::StartAllToAll).
@@ -29,8 +37,8 @@ std::vector<int64_t> WaveCounts(const ShardPlan& shards, const MatrixWave& wave)
 // copies of the matrix and two squares of its shorter side, padded for the widest kernels.
 int64_t NewtonSchulzBytes(const MatrixShape& matrix);
 
-// Bytes that rank `rank` needs for the waves while it has no activations: its part of a wave, the
-// matrix that it handles, and Newton-Schulz's scratch. `shards`: of what the ranks hold; nullptr:
+// Bytes that rank `rank` needs for the waves while it has no activations: its part of a batch of
+// waves, the matrices that it handles, and Newton-Schulz's scratch. `shards`: of what the ranks hold; nullptr:
 // every rank holds everything.
 int64_t WaveScratchBytes(const Layout& layout, const std::vector<MatrixWave>& waves,
                          const ShardPlan* shards, int rank);

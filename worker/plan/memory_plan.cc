@@ -152,8 +152,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryRequest& request) {
   DISTRO_ASSIGN_OR_RETURN(const ShardPlan whole,
                           ShardPlan::Create(*request.layout, request.units, 1));
   const Moment of_gradient = LargestMoment(request, shards);
-  const std::vector<MatrixWave> waves =
-      MatrixWaves(*request.layout, request.needs_whole, request.ranks);
+  const std::vector<MatrixWave> waves = MatrixWaves(
+      *request.layout, request.needs_whole, request.ranks, request.cuda ? kGpuBatchElements : 0);
   const ShardPlan* const held = ShardsMomentum(request.options.sharding) ? &shards : nullptr;
   MemoryPlan plan;
   for (int rank = 0; rank < request.ranks; ++rank) {

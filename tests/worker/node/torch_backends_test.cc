@@ -1,13 +1,16 @@
 // Torch's operators do what the CPU's own code does, up to rounding.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/newton_schulz.h"
 #include "tests/worker/model/observed_copies.h"
 #include "worker/node/torch_inner_backend.h"
 #include "worker/node/torch_orthogonalizer.h"
+#include "worker/optimizer/whole_matrices.h"
 
 namespace distro::worker {
 namespace {
@@ -96,7 +99,7 @@ class TorchOrthogonalizerTest : public ::testing::TestWithParam<Matrix> {
     const auto memory = torch->Allocate(static_cast<int64_t>(u.size()));
     EXPECT_TRUE(memory.ok()) << memory.status();
     std::copy(u.begin(), u.end(), memory->floats().begin());
-    EXPECT_EQ(torch->NewtonSchulz(GetParam().rows, GetParam().cols, 5, memory->floats()),
+    EXPECT_EQ(torch->NewtonSchulz(GetParam().rows, GetParam().cols, 5, {memory->floats()}),
               absl::OkStatus());
     return {memory->floats().begin(), memory->floats().end()};
   }
@@ -126,10 +129,72 @@ TEST_P(TorchOrthogonalizerTest, TheMatrixTravelsAsItIs) {
   std::vector<float> u = Random(GetParam().rows * GetParam().cols, 8);
   const testing::ObservedCopies observed(u);
   const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kBFloat16);
-  ASSERT_EQ(torch->NewtonSchulz(GetParam().rows, GetParam().cols, 5, absl::MakeSpan(u)),
+  ASSERT_EQ(torch->NewtonSchulz(GetParam().rows, GetParam().cols, 5, {absl::MakeSpan(u)}),
             absl::OkStatus());
   EXPECT_GT(observed.copies(), 0);
   EXPECT_EQ(observed.conversions(), 0);
+}
+
+TEST_P(TorchOrthogonalizerTest, ABatchIsItsMatrices) {
+  const auto [rows, cols] = GetParam();
+  std::vector<std::vector<float>> us, expected;
+  std::vector<absl::Span<float>> batch;
+  for (const float scale : {1.0f, 1000.0f, 0.0f}) {
+    us.push_back(Random(rows * cols, 9 + us.size()));
+    for (float& each : us.back()) each *= scale;
+    expected.push_back(Orthogonal(at::kFloat, us.back()));
+  }
+  for (std::vector<float>& u : us) batch.push_back(absl::MakeSpan(u));
+  const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kFloat);
+  ASSERT_EQ(torch->NewtonSchulz(rows, cols, 5, batch), absl::OkStatus());
+  for (size_t i = 0; i < us.size(); ++i) ExpectNear(us[i], expected[i], 1e-5f);
+}
+
+// Counts the products of Torch's batches by the thread that made it, while it lives.
+class CountedProducts {
+ public:
+  CountedProducts() {
+    counter_ = this;
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&Count).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~CountedProducts() { at::removeCallback(handle_); }
+  CountedProducts(const CountedProducts&) = delete;
+  CountedProducts& operator=(const CountedProducts&) = delete;
+
+  int products() const { return products_; }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Count(const at::RecordFunction& function) {
+    const absl::string_view name = function.name();
+    counter_->products_ += name == "aten::bmm" || name == "aten::baddbmm";
+    return nullptr;
+  }
+
+  static inline thread_local CountedProducts* counter_ = nullptr;  // Torch takes bare functions
+  at::CallbackHandle handle_ = 0;
+  int products_ = 0;
+};
+
+// A GPU takes 4 us for each launch.
+TEST(TorchOrthogonalizerBatchTest, MatricesOfOneShapeAreProductsOfOneBatch) {
+  std::vector<TensorSpec> tensors;
+  for (int i = 0; i < 6; ++i) tensors.push_back({absl::StrCat("m", i), {48, i < 4 ? 80 : 48}});
+  const Layout layout = *Layout::Create(*Manifest::Create(tensors), 16);
+  const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kFloat);
+  const WholeMatrices matrices(
+      {.layout = &layout, .runs = WholeRuns(layout), .orthogonalizer = torch.get()},
+      std::vector<bool>(6, true), /*iterations=*/5);
+  const CountedProducts counted;
+  ASSERT_EQ(matrices.Orthogonalize(
+                [](size_t run, absl::Span<float> direction) {
+                  std::ranges::copy(Random(static_cast<int64_t>(direction.size()), run),
+                                    direction.begin());
+                  return absl::OkStatus();
+                },
+                [](size_t, absl::Span<const float>) { return absl::OkStatus(); }),
+            absl::OkStatus());
+  EXPECT_EQ(counted.products(), 2 * 5 * 3) << "of two shapes, three in each iteration";
 }
 
 TEST(TorchOrthogonalizerMemoryTest, OfNothingIsNone) {

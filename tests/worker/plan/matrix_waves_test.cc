@@ -6,8 +6,11 @@
 namespace distro::worker {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class MatrixWavesTest : public ::testing::Test {
  protected:
@@ -58,6 +61,56 @@ TEST_F(MatrixWavesTest, EveryRankGivesItsRowsToTheRankThatWorksOnThem) {
       }
     }
   }
+}
+
+class MatrixBatchesTest : public ::testing::Test {
+ protected:
+  // The waves' numbers of matrices, batch by batch.
+  std::vector<std::vector<size_t>> Batches(int ranks, int64_t elements) const {
+    std::vector<std::vector<size_t>> batches;
+    int last = -1;
+    for (const MatrixWave& wave : MatrixWaves(layout_, needs_whole_, ranks, elements)) {
+      if (wave.batch != last) batches.emplace_back();
+      last = wave.batch;
+      batches.back().push_back(wave.matrices.size());
+    }
+    return batches;
+  }
+
+  const Layout layout_ = *Layout::Create(*Manifest::Create({{.name = "a", .shape = {20, 30}},
+                                                            {.name = "b", .shape = {30, 20}},
+                                                            {.name = "c", .shape = {20, 20}},
+                                                            {.name = "d", .shape = {20, 20}},
+                                                            {.name = "e", .shape = {20, 20}},
+                                                            {.name = "f", .shape = {20, 20}},
+                                                            {.name = "g", .shape = {20, 20}},
+                                                            {.name = "h", .shape = {20, 30}}}),
+                                         16);
+  const std::vector<bool> needs_whole_ = std::vector<bool>(8, true);
+};
+
+// a, b and h cost the same, but b has another shape.
+TEST_F(MatrixBatchesTest, HaveOneShapeAndNoMoreElementsThanTheyMay) {
+  EXPECT_THAT(Batches(1, 0), AllOf(SizeIs(8), Each(ElementsAre(1))));
+  EXPECT_THAT(Batches(1, 1200), ElementsAre(ElementsAre(1), ElementsAre(1, 1), ElementsAre(1, 1, 1),
+                                            ElementsAre(1, 1)));
+  EXPECT_THAT(Batches(1, 1199), ElementsAre(ElementsAre(1), ElementsAre(1), ElementsAre(1),
+                                            ElementsAre(1, 1), ElementsAre(1, 1), ElementsAre(1)));
+}
+
+// The last wave of three leaves a rank without a matrix.
+TEST_F(MatrixBatchesTest, OfSeveralRanksHaveTheSameShapesAtEveryRank) {
+  EXPECT_THAT(Batches(2, 10000), ElementsAre(ElementsAre(2), ElementsAre(2), ElementsAre(2, 2)));
+  EXPECT_THAT(Batches(3, 10000), ElementsAre(ElementsAre(3), ElementsAre(3, 2)));
+}
+
+TEST_F(MatrixBatchesTest, NeedTheMemoryOfAllTheirWaves) {
+  const int64_t of_c = 4 * 400 + NewtonSchulzBytes(layout_.tensors()[2].matrix);
+  const auto scratch = [&](int64_t elements) {
+    return WaveScratchBytes(layout_, MatrixWaves(layout_, needs_whole_, 1, elements), nullptr, 0);
+  };
+  EXPECT_EQ(scratch(0), 4 * 600 + NewtonSchulzBytes(layout_.tensors()[0].matrix));
+  EXPECT_EQ(scratch(10000), 5 * of_c);
 }
 
 // Two ranks, first wave: rank 0 works on d, rank 1 on a. Then on e and b.
