@@ -85,10 +85,10 @@ class Architecture {
   // (docs/metrics.md, "Arithmetic").
   virtual double FlopsPerToken(int sequence_length) const = 0;
   // `element_bytes` is the compute type's size: 4 (f32) or 2 (bf16). Calculated for Torch's kernels
-  // on CPUs; those on GPUs need only some workspace more, but `fused_norms`: they compute a norm at
-  // once, without intermediate results.
+  // on CPUs. Those on GPUs need only some workspace more, but with `gpu` norms are computed at once,
+  // without intermediate results, and logits as kLogitAlignment says.
   virtual ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
-                             bool fused_norms) const = 0;
+                             bool gpu) const = 0;
 
  protected:
   // `model_type` is a literal.

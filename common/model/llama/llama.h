@@ -59,7 +59,7 @@ class Llama final : public Architecture {
   // keeps, and the temporaries that are alive at the same time (docs/fsdp.md, "Memory"). A change
   // there requires one here; a test compares it with an allocator's count.
   ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
-                     bool fused_norms) const override;
+                     bool gpu) const override;
 
  private:
   const LlamaConfig config_;

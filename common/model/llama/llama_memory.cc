@@ -27,10 +27,9 @@ class Live {
 };
 
 struct Sizes {
-  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes,
-        bool fused_norms)
+  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes, bool gpu)
       : e(bytes),
-        fused(fused_norms),
+        fused(gpu),
         tokens(sequences * positions),
         hidden(tokens * config.hidden_size * e),
         wide(tokens * config.hidden_size * kF32),
@@ -43,6 +42,7 @@ struct Sizes {
         logits(tokens * config.vocab_size * kF32),
         chunk(std::min(tokens, LogitRows(config.vocab_size))),
         chunk_logits(chunk * config.vocab_size * kF32),
+        chunked(chunk < tokens || (gpu && config.vocab_size % kLogitAlignment != 0)),
         square(int64_t{config.hidden_size} * config.heads * config.head_dim * e),
         key_weight(int64_t{config.hidden_size} * config.kv_heads * config.head_dim * e),
         inner_weight(int64_t{config.hidden_size} * config.intermediate_size * e),
@@ -68,6 +68,7 @@ struct Sizes {
   const int64_t statistics, softmax;  // f32 [N], [N, heads]
   const int64_t logits;               // f32 [N, vocabulary]
   const int64_t chunk, chunk_logits;  // tokens that have logits at a time; f32 [chunk, vocabulary]
+  const bool chunked;                 // whether TokenLoss makes them itself
   const int64_t square, key_weight, inner_weight, vocabulary_weight, norm_weight;
 };
 
@@ -138,7 +139,7 @@ UnitMemory Block(const Sizes& s) {
           .gradients = 2 * s.square + 2 * s.key_weight + 3 * s.inner_weight + 2 * s.norm_weight};
 }
 
-// The head where tokens are more than a chunk: gradients are made in the forward pass.
+// The head where TokenLoss makes the logits: gradients are made in the forward pass.
 UnitMemory ChunkedHead(const Sizes& s) {
   const int64_t saved = s.NormSaved() + s.hidden + s.vocabulary_weight;
   // The normalized input, its gradient, and the weight's in f32.
@@ -157,7 +158,7 @@ UnitMemory ChunkedHead(const Sizes& s) {
 }
 
 UnitMemory Head(const Sizes& s) {
-  if (s.chunk < s.tokens) return ChunkedHead(s);
+  if (s.chunked) return ChunkedHead(s);
   const int64_t narrow = s.e == kF32 ? 0 : s.logits / 2;  // logits in bf16
   const int64_t saved = s.NormSaved() + s.hidden + s.logits;
   Live live(saved);
@@ -179,8 +180,8 @@ UnitMemory Head(const Sizes& s) {
 }  // namespace
 
 ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
-                          bool fused_norms) const {
-  const Sizes sizes(config_, sequences, positions, element_bytes, fused_norms);
+                          bool gpu) const {
+  const Sizes sizes(config_, sequences, positions, element_bytes, gpu);
   ModelMemory memory;
   // Cosines and sines.
   memory.tables = 2 * element_bytes * positions * config_.heads * config_.head_dim;

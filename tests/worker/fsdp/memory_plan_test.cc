@@ -207,16 +207,31 @@ TEST_F(MemoryCheckTest, NamesOffloadOnAGpuOnly) {
 // Torch's fused norm keeps nothing of a block's two norms but their statistics.
 TEST_F(MemoryCheckTest, FusedNormsKeepNoIntermediateResults) {
   const int64_t elements = int64_t{shape_.sequences} * shape_.positions * shape_.config.hidden_size;
-  const auto saved = [&](int64_t element_bytes, bool fused_norms) {
-    return model_->Memory(shape_.sequences, shape_.positions, element_bytes, fused_norms)
-        .units[1]
-        .saved;
+  const auto saved = [&](int64_t element_bytes, bool gpu) {
+    return model_->Memory(shape_.sequences, shape_.positions, element_bytes, gpu).units[1].saved;
   };
   EXPECT_EQ(saved(4, false) - saved(4, true), 2 * 4 * elements);
   EXPECT_EQ(saved(2, false) - saved(2, true), 2 * (2 + 4) * elements);
   const int64_t peak = Peak({});
   request_.cuda = true;
   EXPECT_LT(Peak({}), peak);
+}
+
+// Their gradients are then made in the forward pass, as those of several chunks.
+TEST_F(MemoryCheckTest, OnGpusLogitsOfAnOddNumberOfWordsAreNotTorchs) {
+  const auto saved = [&](int vocabulary, bool gpu) {
+    Shape shape = shape_;
+    shape.config.vocab_size = vocabulary;
+    return testing::MakeLlama(shape.config)
+        ->Memory(shape.sequences, shape.positions, 2, gpu)
+        .units.back()
+        .saved;
+  };
+  const int64_t tokens = int64_t{shape_.sequences} * shape_.positions;
+  const int64_t hidden = 2 * shape_.config.hidden_size;
+  EXPECT_EQ(saved(320, true), tokens * (4 + hidden + 4 * 320));
+  EXPECT_EQ(saved(321, true), tokens * (4 + hidden) + 321 * hidden);
+  EXPECT_GE(saved(321, false), tokens * 4 * 321);
 }
 
 // The plan would fit, had another process not filled the GPU.

@@ -1,10 +1,19 @@
 // Loss and gradients of a head do not depend on how many tokens have logits at a time.
 #include "worker/model/token_loss.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace distro::worker {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::SizeIs;
 
 constexpr int64_t kTokens = 10, kHidden = 6, kVocabulary = 17;
 
@@ -20,11 +29,11 @@ class TokenLossTest : public ::testing::TestWithParam<at::ScalarType> {
   }
 
   // `upstream`: the gradient of the loss.
-  Result Run(int64_t rows, double upstream = 1) const {
+  Result Run(const LogitChunks& chunks, double upstream = 1) const {
     const at::Tensor hidden = hidden_.detach().requires_grad_();
     const at::Tensor weight = weight_.detach().requires_grad_();
     Result result{
-        .loss = TokenLoss(hidden, weight, labels_, rows), .of_hidden = {}, .of_weight = {}};
+        .loss = TokenLoss(hidden, weight, labels_, chunks), .of_hidden = {}, .of_weight = {}};
     const auto gradients = torch::autograd::grad({result.loss}, {hidden, weight},
                                                  {at::full({}, upstream, at::kFloat)});
     result.of_hidden = gradients[0];
@@ -45,32 +54,76 @@ class TokenLossTest : public ::testing::TestWithParam<at::ScalarType> {
 INSTANTIATE_TEST_SUITE_P(Types, TokenLossTest, ::testing::Values(at::kFloat, at::kBFloat16));
 
 TEST_P(TokenLossTest, ChunksGiveTheLossAndTheGradientsOfAll) {
-  const Result all = Run(kTokens);
-  for (const int64_t rows : {1, 3, 5, 9}) {
-    SCOPED_TRACE(rows);
-    const Result chunks = Run(rows);
-    ExpectNear(chunks.loss, all.loss);
-    ExpectNear(chunks.of_hidden, all.of_hidden);
-    ExpectNear(chunks.of_weight, all.of_weight);
+  const Result all = Run({.rows = kTokens});
+  for (const int64_t alignment : {1, 64}) {
+    for (const int64_t rows : {1, 3, 5, 9, 20}) {
+      SCOPED_TRACE(absl::StrCat(rows, " rows aligned to ", alignment));
+      const Result chunks = Run({.rows = rows, .alignment = alignment});
+      ExpectNear(chunks.loss, all.loss);
+      ExpectNear(chunks.of_hidden, all.of_hidden);
+      ExpectNear(chunks.of_weight, all.of_weight);
+    }
   }
 }
 
 TEST_P(TokenLossTest, AsManyRowsAsTokensAreTorchsCrossEntropy) {
   const at::Tensor loss =
       at::cross_entropy_loss(at::linear(hidden_, weight_).to(at::kFloat), labels_);
-  EXPECT_TRUE(Run(kTokens).loss.equal(loss));
+  EXPECT_TRUE(Run({.rows = kTokens}).loss.equal(loss));
+  EXPECT_TRUE(Run({.rows = kTokens, .alignment = kVocabulary}).loss.equal(loss));
 }
 
 TEST_P(TokenLossTest, GradientsScaleWithThatOfTheLoss) {
-  const Result all = Run(kTokens, 0.5), chunks = Run(4, 0.5);
+  const Result all = Run({.rows = kTokens}, 0.5), chunks = Run({.rows = 4}, 0.5);
   ExpectNear(chunks.of_hidden, all.of_hidden);
   ExpectNear(chunks.of_weight, all.of_weight);
 }
 
 TEST_P(TokenLossTest, WithoutAGraphTheLossIsTheSame) {
   const at::NoGradGuard no_grad;
-  ExpectNear(TokenLoss(hidden_, weight_, labels_, 4),
-             TokenLoss(hidden_, weight_, labels_, kTokens));
+  const at::Tensor all = TokenLoss(hidden_, weight_, labels_, {.rows = kTokens});
+  ExpectNear(TokenLoss(hidden_, weight_, labels_, {.rows = 4}), all);
+  ExpectNear(TokenLoss(hidden_, weight_, labels_, {.rows = 4, .alignment = 64}), all);
+}
+
+// Observes the distances between rows of logits in products, in elements.
+class ObservedPitches {
+ public:
+  ObservedPitches() {
+    observer_ = this;
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&Observe).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~ObservedPitches() { at::removeCallback(handle_); }
+  ObservedPitches(const ObservedPitches&) = delete;
+  ObservedPitches& operator=(const ObservedPitches&) = delete;
+
+  const std::vector<int64_t>& pitches() const { return pitches_; }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Observe(const at::RecordFunction& function) {
+    const absl::string_view name = function.name();
+    if (name != "aten::mm" && name != "aten::addmm_") return nullptr;
+    for (const c10::IValue& input : function.inputs()) {
+      if (!input.isTensor()) continue;
+      const at::Tensor& tensor = input.toTensor();
+      if (tensor.size(0) == kVocabulary && tensor.size(1) != kHidden)  // of mm, transposed
+        observer_->pitches_.push_back(tensor.stride(1));
+      if (tensor.size(1) == kVocabulary && tensor.size(0) != kHidden)
+        observer_->pitches_.push_back(tensor.stride(0));
+    }
+    return nullptr;
+  }
+
+  static inline thread_local ObservedPitches* observer_ = nullptr;  // Torch takes bare functions
+  at::CallbackHandle handle_ = 0;
+  std::vector<int64_t> pitches_;
+};
+
+TEST_P(TokenLossTest, ProductsHaveAlignedRows) {
+  const ObservedPitches observed;
+  Run({.rows = 5, .alignment = 64});
+  EXPECT_THAT(observed.pitches(), AllOf(SizeIs(2 * 3), Each(64))) << "two chunks, three products";
 }
 
 }  // namespace

@@ -106,11 +106,12 @@ class Head : public Unit {
 
   at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
                      const Batch& batch) const override {
-    const at::Tensor hidden = Norm(input, parameters[0], eps_);
+    const at::Tensor hidden = Norm(WithoutPadding(input, batch), parameters[0], eps_);
     const at::Tensor& weight = parameters[1];
     if (!batch.labels.defined()) return Logits(hidden, weight);
-    return TokenLoss(hidden.flatten(0, 1), weight, batch.labels.flatten(),
-                     LogitRows(weight.size(0)));
+    return TokenLoss(
+        hidden.flatten(0, 1), weight, batch.labels.flatten(),
+        {.rows = LogitRows(weight.size(0)), .alignment = hidden.is_cpu() ? 1 : kLogitAlignment});
   }
 
  private:
