@@ -58,6 +58,7 @@ int64_t CublasWorkspaceBytes() { return static_cast<int64_t>(at::cuda::getChosen
 absl::StatusOr<GpuMemory> MemoryOfGpu(int device) {
   return CatchTorch("GPU memory", [&]() -> absl::StatusOr<GpuMemory> {
     const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+    allocator::emptyCache();
     size_t free = 0, total = 0;
     const absl::Status status =
         CudaStatus(cudaMemGetInfo(&free, &total), absl::StrCat("memory of GPU ", device));

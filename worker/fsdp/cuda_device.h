@@ -38,6 +38,8 @@ struct GpuMemory {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
 };
+// Returns to the driver first what Torch's allocator keeps of freed memory, on all GPUs: after an
+// attempt that ran out of memory that is nearly everything.
 absl::StatusOr<GpuMemory> MemoryOfGpu(int device);
 
 }  // namespace distro::worker

@@ -43,6 +43,7 @@ class NodeDevices {
   virtual int default_ranks() const = 0;
   // InvalidArgument names --ranks: there are not as many devices; or --device: there is none.
   virtual absl::Status CheckRanks(int ranks) const = 0;
+  // Requires that no node computes: what earlier ones have freed is available.
   virtual absl::StatusOr<AvailableMemory> Memory(int ranks) const = 0;
   // The bytes that libraries take of a rank's device, and keep, when it first computes.
   virtual int64_t LibraryBytes() const = 0;

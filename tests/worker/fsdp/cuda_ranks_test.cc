@@ -116,6 +116,16 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
   }
 }
 
+// --micro_batch_samples auto plans anew after an attempt that ran out of memory.
+TEST(GpuMemoryTest, WhatTorchKeepsOfFreedTensorsIsFree) {
+  NEEDS_GPUS(1);
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  at::zeros({1}, at::TensorOptions(at::kFloat).device(at::kCUDA));  // makes the context
+  const int64_t before = MemoryOfGpu(0)->free_bytes;
+  at::zeros({kBytes}, at::TensorOptions(at::kByte).device(at::kCUDA));
+  EXPECT_GT(MemoryOfGpu(0)->free_bytes, before - kBytes / 2);
+}
+
 at::Device DeviceOf(int rank) { return {at::kCUDA, static_cast<c10::DeviceIndex>(rank)}; }
 
 Communicators MakeCommunicators(const NcclOptions& options, int ranks = VisibleGpus()) {
