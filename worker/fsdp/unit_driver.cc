@@ -6,7 +6,6 @@
 #include "common/base/status_macros.h"
 #include "worker/fsdp/gathered_units.h"
 #include "worker/fsdp/gradient_reducer.h"
-#include "worker/model/batch_maker.h"
 #include "worker/model/gradient.h"
 #include "worker/model/units.h"
 
@@ -32,7 +31,8 @@ class UnitDriver::Impl final : public UnitHooks {
         batches_(&deps.model->architecture(),
                  {.device = device,
                   .type = options.param_dtype == FloatType::kBf16 ? at::kBFloat16 : at::kFloat,
-                  .pins_host_memory = deps.pins_host_memory}),
+                  .pins_host_memory = deps.pins_host_memory,
+                  .padded_to = deps.padded_to}),
         units_(static_cast<int>(deps.model->units().size())),
         gathered_(options, device, *deps.model, *deps.shards, *deps.whole, deps.communicator,
                   deps.memory),
@@ -91,11 +91,11 @@ class UnitDriver::Impl final : public UnitHooks {
       DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/false));
       return std::vector<float>();
     }
-    const Batch asked = batches_.Unlabelled(*batch);
-    DISTRO_ASSIGN_OR_RETURN(const at::Tensor logits, Forward(deps_.model->units(), asked, *this));
-    const at::Tensor last = logits.select(0, 0).select(0, -1).to(at::kCPU, at::kFloat).contiguous();
-    const float* const values = last.const_data_ptr<float>();
-    return std::vector<float>(values, values + last.numel());
+    DISTRO_ASSIGN_OR_RETURN(at::Tensor logits,
+                            Forward(deps_.model->units(), batches_.Next(*batch), *this));
+    logits = logits.to(at::kCPU).contiguous();
+    const float* const values = logits.const_data_ptr<float>();
+    return std::vector<float>(values, values + logits.numel());
   }
 
   absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit) override {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/fsdp/communicator.h"
+#include "worker/model/batch_maker.h"
 #include "worker/model/model.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_counter.h"
@@ -29,6 +30,7 @@ class UnitDriver {
     Communicator* communicator = nullptr;
     MemoryCounter* memory = nullptr;
     bool pins_host_memory = false;  // that of the tokens
+    BatchShape padded_to = {};      // as BatchMaker's
   };
 
   // Requires valid options, and plans of the model's units for the communicator's ranks and for 1.

@@ -53,13 +53,10 @@ absl::StatusOr<std::vector<int32_t>> Generate(NextLogits next, int positions,
 absl::StatusOr<std::vector<int32_t>> Generate(const Model& model, const TensorBuffer& parameters,
                                               absl::Span<const int32_t> prompt,
                                               const GenerateOptions& options) {
-  const ModelSizes& sizes = model.architecture().sizes();
-  const auto next = [&](absl::Span<const int32_t> tokens) -> absl::StatusOr<std::vector<float>> {
-    DISTRO_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                            model.Logits({.tokens = tokens, .sequences = 1}, parameters));
-    return std::vector<float>(logits.end() - sizes.vocab_size, logits.end());
+  const auto next = [&](absl::Span<const int32_t> tokens) {
+    return model.NextLogits(tokens, parameters);
   };
-  return Generate(next, sizes.max_positions, prompt, options);
+  return Generate(next, model.architecture().sizes().max_positions, prompt, options);
 }
 
 }  // namespace distro::worker

@@ -17,6 +17,12 @@ at::Tensor View(absl::Span<const float> values, const std::vector<int64_t>& shap
   return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
 }
 
+std::vector<float> Values(const at::Tensor& logits) {
+  const at::Tensor all = logits.contiguous();
+  const float* const values = all.const_data_ptr<float>();
+  return {values, values + all.numel()};
+}
+
 // Hooks for units on whole buffers: nothing is gathered, gradients are written in place.
 class BufferHooks final : public UnitHooks {
  public:
@@ -125,11 +131,23 @@ absl::StatusOr<std::vector<float>> Model::Logits(const TokenBatch& batch,
   return CatchTorch("logits", [&]() -> absl::StatusOr<std::vector<float>> {
     BufferHooks hooks(units_, shapes_, parameters);
     DISTRO_ASSIGN_OR_RETURN(
-        at::Tensor logits,
+        const at::Tensor logits,
         Forward(units_, BatchMaker(architecture_.get(), {}).Unlabelled(batch), hooks));
-    logits = logits.contiguous();
-    const float* values = logits.const_data_ptr<float>();
-    return std::vector<float>(values, values + logits.numel());
+    return Values(logits);
+  });
+}
+
+absl::StatusOr<std::vector<float>> Model::NextLogits(absl::Span<const int32_t> tokens,
+                                                     const TensorBuffer& parameters) const {
+  const TokenBatch batch{.tokens = tokens, .sequences = 1};
+  DISTRO_RETURN_IF_ERROR(CheckBatch(*architecture_, batch, /*labels=*/0));
+  DISTRO_RETURN_IF_ERROR(CheckBuffer(parameters));
+  return CatchTorch("logits", [&]() -> absl::StatusOr<std::vector<float>> {
+    BufferHooks hooks(units_, shapes_, parameters);
+    DISTRO_ASSIGN_OR_RETURN(
+        const at::Tensor logits,
+        Forward(units_, BatchMaker(architecture_.get(), {}).Next(batch), hooks));
+    return Values(logits);
   });
 }
 

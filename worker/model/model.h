@@ -70,6 +70,9 @@ class Model {
   // f32 [sequences, S, vocab_size] of sequences of S tokens.
   absl::StatusOr<std::vector<float>> Logits(const TokenBatch& batch,
                                             const TensorBuffer& parameters) const;
+  // f32 [vocab_size], of the token after a sequence: the bits of UnitDriver's.
+  absl::StatusOr<std::vector<float>> NextLogits(absl::Span<const int32_t> tokens,
+                                                const TensorBuffer& parameters) const;
 
  private:
   Model(std::shared_ptr<const Architecture> architecture, std::vector<int64_t> elements,

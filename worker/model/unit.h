@@ -16,9 +16,13 @@ namespace distro::worker {
 
 // Data shared by all units of one forward pass. B sequences, S positions.
 struct Batch {
-  at::Tensor tokens;               // i64 [B, S]
-  at::Tensor labels;               // i64 [B, S] of each position; undefined: the head gives logits
+  at::Tensor tokens;  // i64 [B, S]
+  // i64 [L, S] of each position of the first L sequences; those after them are padding. Undefined:
+  // the head gives logits.
+  at::Tensor labels;
   std::vector<at::Tensor> tables;  // computed by the architecture once for all units
+  // Without labels: the only position that gets logits, those after it are padding; -1: all do.
+  int64_t position = -1;
 };
 
 class Unit {
@@ -37,7 +41,7 @@ class Unit {
   //   parameters  those of tensors()
   //   input       the output of the unit before; undefined for the first
   //   returns     f32 [B, S, hidden]; of the last unit the loss (f32, no dimensions) or logits
-  //               (f32 [B, S, vocabulary])
+  //               (f32 [B, S, vocabulary]; of one position [B, 1, vocabulary])
   // Changes none of its arguments. Throws Torch's exceptions.
   virtual at::Tensor Forward(absl::Span<const at::Tensor> parameters, const at::Tensor& input,
                              const Batch& batch) const = 0;

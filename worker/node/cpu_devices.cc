@@ -46,7 +46,8 @@ RankDevice OpenHost() {
           .backend = MakeCpuBackend(),
           .deltas = MakeCpuDeltaBackend(),
           .inner = MakeCpuInnerBackend(),
-          .pins_host_memory = false};
+          .pins_host_memory = false,
+          .plans_for_shapes = false};
 }
 
 }  // namespace distro::worker

@@ -73,7 +73,8 @@ class CudaDevices final : public NodeDevices {
                       .backend = cuda::MakeGpuBackend(gpu.get()),
                       .deltas = cuda::MakeGpuDeltaBackend(gpu.get()),
                       .inner = MakeTorchInnerBackend(torch),
-                      .pins_host_memory = true};
+                      .pins_host_memory = true,
+                      .plans_for_shapes = true};
     device.memory = std::move(gpu);
     return device;
   }

@@ -150,13 +150,15 @@ absl::Status Node::Start() {
           .torch_threads = options_.torch_threads,
           .watchdog = options_.rank_timeout + std::min(options_.rank_timeout, absl::Minutes(1)),
           .start = [devices = deps_.devices](int rank) { return devices->Use(rank); }});
-  const Rank::Dependencies deps = {.layout = deps_.layout,
-                                   .model = deps_.model,
-                                   .shards = shards_,
-                                   .whole = whole_,
-                                   .rule = deps_.rule,
-                                   .devices = deps_.devices,
-                                   .communicator = nullptr};
+  const Rank::Dependencies deps = {
+      .layout = deps_.layout,
+      .model = deps_.model,
+      .shards = shards_,
+      .whole = whole_,
+      .rule = deps_.rule,
+      .devices = deps_.devices,
+      .communicator = nullptr,
+      .micro_batch = {.sequences = deps_.micro_batch_samples, .positions = deps_.sequence_length}};
   DISTRO_RETURN_IF_ERROR(Failure(threads_->Run(
       "allocate",
       [ranks = ranks_, options = options_, copy = deps_.copy, deps](

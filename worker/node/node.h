@@ -51,7 +51,8 @@ class Node final : public Learner {
     const UpdateRuleKind* rule = &kSignMomentum;
     // Whether to allocate a copy of the parameters, for overlap or local steps.
     bool copy = false;
-    // For the memory plan: samples and positions of a micro-batch, K.
+    // For the memory plan: samples and positions of a micro-batch, K. On GPUs smaller batches of
+    // tokens are padded to such a micro-batch.
     int micro_batch_samples = 1;
     int sequence_length = 1;
     int kept_per_block = 0;

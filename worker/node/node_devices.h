@@ -30,8 +30,10 @@ struct RankDevice {
   // For local steps.
   std::unique_ptr<DeltaBackend> deltas;
   std::unique_ptr<InnerBackend> inner;
-  // Whether to pin host memory, so that the device can access it while it computes.
+  // Whether to pin the memory of tokens, so that the device can read it while it computes.
   bool pins_host_memory = false;
+  // Whether libraries plan for every new shape of a batch, so that batches are padded to one.
+  bool plans_for_shapes = false;
 };
 
 class NodeDevices {

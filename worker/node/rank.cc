@@ -65,12 +65,14 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
   if (options.fsdp.cpu_offload) host_ = OpenHost();
   driver_ = std::make_unique<UnitDriver>(
       options.fsdp, compute_.torch,
-      UnitDriver::Dependencies{.model = deps_.model,
-                               .shards = deps_.shards.get(),
-                               .whole = deps_.whole.get(),
-                               .communicator = deps_.communicator,
-                               .memory = &memory_,
-                               .pins_host_memory = compute_.pins_host_memory});
+      UnitDriver::Dependencies{
+          .model = deps_.model,
+          .shards = deps_.shards.get(),
+          .whole = deps_.whole.get(),
+          .communicator = deps_.communicator,
+          .memory = &memory_,
+          .pins_host_memory = compute_.pins_host_memory,
+          .padded_to = compute_.plans_for_shapes ? deps_.micro_batch : BatchShape{}});
   DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, copy));
   MakeSpans(sharding);
   Device* const memory = master().memory.get();

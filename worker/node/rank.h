@@ -47,6 +47,7 @@ class Rank {
     const UpdateRuleKind* rule = nullptr;
     std::shared_ptr<const NodeDevices> devices;
     Communicator* communicator = nullptr;
+    BatchShape micro_batch;
   };
 
   // Parameters and momentum are 0. `copy`: allocates a copy of the parameters. ResourceExhausted:

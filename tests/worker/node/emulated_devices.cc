@@ -39,7 +39,8 @@ class EmulatedDevices : public NodeDevices {
                       .backend = cuda::MakeGpuBackend(gpu.get()),
                       .deltas = cuda::MakeGpuDeltaBackend(gpu.get()),
                       .inner = MakeTorchInnerBackend(at::kCPU),
-                      .pins_host_memory = false};
+                      .pins_host_memory = false,
+                      .plans_for_shapes = true};
     device.memory = std::move(gpu);
     return device;
   }

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/reason.h"
+#include "gmock/gmock.h"
 #include "tests/testing/round_builder.h"
+#include "tests/worker/model/observed_attention.h"
 #include "tests/worker/node/devices_under_test.h"
 #include "tests/worker/node/emulated_devices.h"
 #include "tests/worker/node/node_fixture.h"
@@ -23,6 +25,7 @@ namespace {
 using distro::testing::BuildDeltaRound;
 using distro::testing::BuildRound;
 using distro::testing::Committed;
+using ::testing::ElementsAre;
 using testing::MakeEmulatedDevices;
 using testing::NodeCase;
 using EmulatedNodeTest = testing::NodeFixture;
@@ -97,6 +100,28 @@ TEST_F(EmulatedNodeTest, WorkspacesOfLibrariesAreInThePlan) {
   EXPECT_EQ(devices->LibraryBytes(), 2 * 32 << 20);
   options.memory_limit_bytes += 1 << 20;
   EXPECT_TRUE(Node::Create(options, deps).ok());
+}
+
+// cuDNN would plan for each length of a sample's text, and for an evaluation's last batch.
+TEST_F(EmulatedNodeTest, BatchesHaveTheShapesOfAMicroBatch) {
+  constexpr int kSamples = 3, kPositions = 8;
+  const auto devices = MakeEmulatedDevices();
+  const auto node =
+      Node::Create(OptionsOf({.ranks = 2, .devices = devices}), {.layout = &tiny_.layout,
+                                                                 .model = tiny_.model.get(),
+                                                                 .micro_batch_samples = kSamples,
+                                                                 .sequence_length = kPositions,
+                                                                 .devices = devices});
+  ASSERT_TRUE(node.ok()) << node.status();
+  ASSERT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
+  const testing::ObservedAttention observed;
+  for (int length = 1; length <= kPositions; ++length)
+    ASSERT_TRUE((*node)->NextLogits(testing::RandomTokens(length, 40, length)).ok());
+  const std::vector<int32_t> all = testing::RandomTokens(kSamples * (kPositions + 1), 40, 1);
+  const std::vector<int32_t> last = testing::RandomTokens(kPositions + 1, 40, 2);
+  ASSERT_TRUE((*node)->Losses({{.tokens = all, .sequences = 3}, {.tokens = last}}).ok());
+  EXPECT_THAT(observed.shapes(), ElementsAre(ElementsAre(1, 4, kPositions, 8),
+                                             ElementsAre(kSamples, 4, kPositions, 8)));
 }
 
 // Rank 1 does not return from an operation in time, everything that the operation was given is

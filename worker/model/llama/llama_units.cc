@@ -99,6 +99,14 @@ class Block : public Unit {
   const LlamaConfig config_;
 };
 
+// What the head computes: nothing for padding. No view where there is none, whose gradient would be
+// a copy.
+at::Tensor WithoutPadding(const at::Tensor& input, const Batch& batch) {
+  if (batch.position >= 0) return input.narrow(1, batch.position, 1);
+  const bool padded = batch.labels.defined() && batch.labels.size(0) < input.size(0);
+  return padded ? input.narrow(0, 0, batch.labels.size(0)) : input;
+}
+
 class Head : public Unit {
  public:
   Head(float eps, std::string name, std::vector<int> tensors)
