@@ -10,7 +10,7 @@ namespace distro::testing {
 
 class ForwardingDevice : public Device {
  public:
-  explicit ForwardingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  explicit ForwardingDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   bool has_own_memory() const override { return device_->has_own_memory(); }
   absl::StatusOr<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
@@ -33,7 +33,7 @@ class ForwardingDevice : public Device {
   absl::Status Finish() override { return device_->Finish(); }
 
  private:
-  const std::unique_ptr<Device> device_;
+  const std::shared_ptr<Device> device_;
 };
 
 }  // namespace distro::testing

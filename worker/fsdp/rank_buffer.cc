@@ -1,23 +1,31 @@
 #include "worker/fsdp/rank_buffer.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "worker/torch/float_tensor.h"
 
 namespace distro::worker {
 
 absl::StatusOr<RankBuffer> RankBuffer::Create(MemoryCategory category, int64_t elements,
-                                              at::Device device, MemoryCounter* counter,
-                                              bool pinned) {
+                                              at::Device device, MemoryCounter* counter) {
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
   return CatchTorch(
       absl::StrCat(bytes, " bytes of ", Name(category)), [&]() -> absl::StatusOr<RankBuffer> {
-        RankBuffer buffer;
-        buffer.tensor_ = at::zeros(
-            {elements}, at::TensorOptions(at::kFloat).device(device).pinned_memory(pinned));
-        buffer.category_ = category;
-        buffer.counter_ = counter;
-        counter->Add(category, bytes);
-        return buffer;
+        return RankBuffer(
+            category, at::zeros({elements}, at::TensorOptions(at::kFloat).device(device)), counter);
       });
+}
+
+RankBuffer RankBuffer::Of(MemoryCategory category, absl::Span<float> floats,
+                          std::shared_ptr<const void> owner, MemoryCounter* counter) {
+  std::fill(floats.begin(), floats.end(), 0.0f);
+  return RankBuffer(category, FloatTensor(floats, at::kCPU, std::move(owner)), counter);
+}
+
+RankBuffer::RankBuffer(MemoryCategory category, at::Tensor tensor, MemoryCounter* counter)
+    : tensor_(std::move(tensor)), category_(category), counter_(counter) {
+  counter_->Add(category_, elements() * static_cast<int64_t>(sizeof(float)));
 }
 
 RankBuffer::~RankBuffer() {

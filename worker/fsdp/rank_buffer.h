@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -14,11 +15,13 @@ namespace distro::worker {
 
 class RankBuffer {
  public:
-  // f32 [elements] on `device`; the counter outlives the buffer. `pinned`: host memory that a GPU
-  // can access while it computes. ResourceExhausted: no memory; names category and bytes.
+  // f32 [elements] on `device`; the counter outlives the buffer. ResourceExhausted: no memory;
+  // names category and bytes.
   static absl::StatusOr<RankBuffer> Create(MemoryCategory category, int64_t elements,
-                                           at::Device device, MemoryCounter* counter,
-                                           bool pinned = false);
+                                           at::Device device, MemoryCounter* counter);
+  // Of the host's memory, which `owner` keeps; sets it to zero.
+  static RankBuffer Of(MemoryCategory category, absl::Span<float> floats,
+                       std::shared_ptr<const void> owner, MemoryCounter* counter);
   RankBuffer() = default;  // empty
   ~RankBuffer();
   RankBuffer(RankBuffer&& other) noexcept { *this = std::move(other); }
@@ -32,6 +35,8 @@ class RankBuffer {
   absl::Span<const float> floats() const;
 
  private:
+  RankBuffer(MemoryCategory category, at::Tensor tensor, MemoryCounter* counter);
+
   at::Tensor tensor_;
   MemoryCategory category_ = MemoryCategory::kWorkspace;
   MemoryCounter* counter_ = nullptr;

@@ -25,7 +25,7 @@ namespace distro::worker {
 // tensors and `backend` use the same memory.
 struct RankDevice {
   at::Device torch = at::kCPU;
-  std::unique_ptr<Device> memory;
+  std::shared_ptr<Device> memory;
   std::unique_ptr<Backend> backend;
   // For local steps.
   std::unique_ptr<DeltaBackend> deltas;

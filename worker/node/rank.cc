@@ -7,6 +7,7 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "worker/model/peak_flops.h"
+#include "worker/node/offloaded.h"
 #include "worker/node/torch_orthogonalizer.h"
 
 namespace distro::worker {
@@ -114,8 +115,8 @@ RuleShard Rank::MakeRuleShard(Sharding sharding) {
 absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool copy) {
   const bool offload = options.fsdp.cpu_offload;
   const auto create = [&](MemoryCategory category, int64_t elements, bool on_host) {
-    return RankBuffer::Create(category, elements, on_host ? at::Device(at::kCPU) : compute_.torch,
-                              &memory_, on_host && compute_.pins_host_memory);
+    return on_host ? MakeOffloadedBuffer(compute_.memory, category, elements, &memory_)
+                   : RankBuffer::Create(category, elements, compute_.torch, &memory_);
   };
   DISTRO_ASSIGN_OR_RETURN(
       parameters_, create(MemoryCategory::kParameters, driver_->parameter_elements(), offload));

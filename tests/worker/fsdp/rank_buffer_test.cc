@@ -46,6 +46,21 @@ TEST(RankBufferTest, MayBeEmpty) {
   EXPECT_TRUE(buffer.floats().empty());
 }
 
+TEST(RankBufferTest, KeepsAndClearsMemoryThatItIsGiven) {
+  MemoryCounter counter;
+  const auto floats = std::make_shared<std::vector<float>>(33, 1.0f);
+  {
+    const RankBuffer buffer =
+        RankBuffer::Of(MemoryCategory::kMomentum, absl::MakeSpan(*floats), floats, &counter);
+    EXPECT_EQ(floats.use_count(), 2);
+    EXPECT_EQ(buffer.floats().data(), floats->data());
+    EXPECT_THAT(*floats, ::testing::Each(0.0f));
+    EXPECT_EQ(counter.now(MemoryCategory::kMomentum), 132);
+  }
+  EXPECT_EQ(floats.use_count(), 1);
+  EXPECT_EQ(counter.now(MemoryCategory::kMomentum), 0);
+}
+
 TEST(RankBufferTest, NamesTheCategoryThatHasNoMemory) {
   MemoryCounter counter;
   const auto buffer =

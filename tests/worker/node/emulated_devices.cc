@@ -48,7 +48,7 @@ class EmulatedDevices : public NodeDevices {
 
 class WatchedDevice final : public ForwardingDevice {
  public:
-  WatchedDevice(std::unique_ptr<Device> device, std::function<void()> finish,
+  WatchedDevice(std::shared_ptr<Device> device, std::function<void()> finish,
                 std::function<void()> gone)
       : ForwardingDevice(std::move(device)), finish_(std::move(finish)), gone_(std::move(gone)) {}
   ~WatchedDevice() override { gone_(); }
@@ -70,7 +70,7 @@ class WatchedDevices final : public EmulatedDevices {
   absl::StatusOr<RankDevice> Open(int rank) const override {
     absl::StatusOr<RankDevice> device = EmulatedDevices::Open(rank);
     if (rank == 1)
-      device->memory = std::make_unique<WatchedDevice>(std::move(device->memory), finish_, gone_);
+      device->memory = std::make_shared<WatchedDevice>(std::move(device->memory), finish_, gone_);
     return device;
   }
 
@@ -79,7 +79,40 @@ class WatchedDevices final : public EmulatedDevices {
   const std::function<void()> gone_;
 };
 
+class CountedDevice final : public ForwardingDevice {
+ public:
+  CountedDevice(std::shared_ptr<Device> device, std::shared_ptr<std::atomic<int64_t>> host_bytes)
+      : ForwardingDevice(std::move(device)), host_bytes_(std::move(host_bytes)) {}
+
+  absl::StatusOr<void*> AllocateHost(size_t bytes) override {
+    *host_bytes_ += static_cast<int64_t>(bytes);
+    return ForwardingDevice::AllocateHost(bytes);
+  }
+
+ private:
+  const std::shared_ptr<std::atomic<int64_t>> host_bytes_;
+};
+
+class CountedDevices final : public EmulatedDevices {
+ public:
+  explicit CountedDevices(std::shared_ptr<std::atomic<int64_t>> host_bytes)
+      : host_bytes_(std::move(host_bytes)) {}
+  absl::StatusOr<RankDevice> Open(int rank) const override {
+    absl::StatusOr<RankDevice> device = EmulatedDevices::Open(rank);
+    device->memory = std::make_shared<CountedDevice>(std::move(device->memory), host_bytes_);
+    return device;
+  }
+
+ private:
+  const std::shared_ptr<std::atomic<int64_t>> host_bytes_;
+};
+
 }  // namespace
+
+std::shared_ptr<const NodeDevices> MakeCountedDevices(
+    std::shared_ptr<std::atomic<int64_t>> host_bytes) {
+  return std::make_shared<CountedDevices>(std::move(host_bytes));
+}
 
 std::shared_ptr<const NodeDevices> MakeEmulatedDevices() {
   return std::make_shared<EmulatedDevices>();

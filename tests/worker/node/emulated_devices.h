@@ -4,6 +4,8 @@
 // directly.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -17,5 +19,9 @@ std::shared_ptr<const NodeDevices> MakeEmulatedDevices();
 // `gone`.
 std::shared_ptr<const NodeDevices> MakeWatchedDevices(std::function<void()> finish,
                                                       std::function<void()> gone);
+
+// The same, but adds the bytes of every AllocateHost to `host_bytes`.
+std::shared_ptr<const NodeDevices> MakeCountedDevices(
+    std::shared_ptr<std::atomic<int64_t>> host_bytes);
 
 }  // namespace distro::worker::testing

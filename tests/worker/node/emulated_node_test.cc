@@ -12,6 +12,7 @@
 #include "tests/worker/node/devices_under_test.h"
 #include "tests/worker/node/emulated_devices.h"
 #include "tests/worker/node/node_fixture.h"
+#include "worker/plan/memory_plan.h"
 
 namespace distro::worker {
 namespace testing {
@@ -122,6 +123,35 @@ TEST_F(EmulatedNodeTest, BatchesHaveTheShapesOfAMicroBatch) {
   ASSERT_TRUE((*node)->Losses({{.tokens = all, .sequences = 3}, {.tokens = last}}).ok());
   EXPECT_THAT(observed.shapes(), ElementsAre(ElementsAre(1, 4, kPositions, 8),
                                              ElementsAre(kSamples, 4, kPositions, 8)));
+}
+
+// To the byte, without what Torch's allocator of page-locked memory would add.
+TEST_F(EmulatedNodeTest, WhatIsOffloadedTakesThePlansBytes) {
+  for (const int ranks : {1, 3}) {
+    for (const Sharding sharding : testing::kStrategies) {
+      SCOPED_TRACE(absl::StrCat(Name(sharding), " on ", ranks));
+      const auto host_bytes = std::make_shared<std::atomic<int64_t>>(0);
+      const NodeCase how = {.sharding = sharding,
+                            .ranks = ranks,
+                            .devices = testing::MakeCountedDevices(host_bytes),
+                            .cpu_offload = true};
+      const auto node = MakeNode(how);
+      const Architecture& model = tiny_.model->architecture();
+      const MemoryPlan plan = PlanMemory({.model = &model,
+                                          .layout = &tiny_.layout,
+                                          .units = UnitTensors(model, tiny_.layout.manifest()),
+                                          .ranks = ranks,
+                                          .options = OptionsOf(how).fsdp,
+                                          .element_arrays = kSignMomentum.element_arrays,
+                                          .block_bytes = 1,
+                                          .copy = true})
+                                  .value();
+      int64_t planned = 0;
+      for (const RankMemoryPlan& rank : plan.ranks) planned += rank.host_bytes;
+      planned -= tiny_.layout.blocks() * (ShardsMomentum(sharding) ? 1 : ranks);
+      EXPECT_EQ(*host_bytes, planned) << "without what is pending";
+    }
+  }
 }
 
 // Rank 1 does not return from an operation in time, everything that the operation was given is
