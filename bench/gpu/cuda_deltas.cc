@@ -6,6 +6,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/squares.h"
 
 namespace distro::bench {
 namespace {
@@ -184,6 +185,14 @@ void TimeDeltas(const Layout& layout, const DeltaArrays& arrays, Timer* timer) {
                               not_finite, timer->stream()));
   });
   Check(cudaFree(not_finite));
+  auto* moved = Allocate<double>(PiecesOf(layout.elements()));
+  auto* buffer = Allocate<double>(PiecesOf(layout.elements()));
+  timer->Report("delta squares", layout.elements(), 12, [&] {
+    Check(cuda::DeltaSquares(arrays.begin, arrays.x, arrays.error, layout.elements(), moved, buffer,
+                             timer->stream()));
+  });
+  Check(cudaFree(moved));
+  Check(cudaFree(buffer));
   for (const bool as_dct : {false, true}) {
     for (const int k : {8, 32}) DeltasBench(layout, arrays, k, as_dct, timer).Run();
   }
