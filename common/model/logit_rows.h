@@ -1,5 +1,5 @@
-// How many tokens of a micro-batch have logits at a time, and where they are on GPUs, in every
-// architecture (worker/model/token_loss.h).
+// How many tokens of a micro-batch have logits at a time, and how many words the products of a head
+// have on GPUs, in every architecture (worker/model/token_loss.h).
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace distro {
 // Large enough for a matrix product to fill a GPU: 2097 rows of 32000 words.
 inline constexpr int64_t kLogitBytes = int64_t{256} << 20;
 
-// On GPUs the logits of every token begin at a multiple of so many elements: products of bf16 read
-// 16 bytes at a time, which they cannot where rows have an odd number of words.
+// On GPUs the weight of a head is padded to a multiple of so many words: products of bf16 read 16
+// bytes of a side at a time, which they cannot where a side is odd, wherever its rows begin.
 inline constexpr int64_t kLogitAlignment = 64;
 
 // At least 1.

@@ -113,7 +113,8 @@ class PythonRunsTest(ProcessTest):
         self.finish([single, half, native])
         for worker in (single, half):
             self.assert_learned(worker)
-        self.assertEqual(single.summary()["bytes"]["host_bytes"], 4 * single.summary()["parameters"])
+        # Pinned: each tensor takes the next power of two.
+        self.assertIn(single.summary()["bytes"]["host_bytes"], range(4 * single.summary()["parameters"], 8 * single.summary()["parameters"]))
 
     def test_signs_of_a_bf16_module(self):
         aggregator = self.workspace.create_run(rounds=20, start_workers=2, min_workers=2, method="signs", local_steps=None, overlap=1)

@@ -18,28 +18,29 @@ at::Tensor SumOfLosses(const at::Tensor& log_probabilities, const at::Tensor& wo
   return log_probabilities.gather(1, words).sum().neg_();
 }
 
-bool IsAligned(int64_t words, const LogitChunks& chunks) { return words % chunks.alignment == 0; }
-
-// [rows, words], uninitialised: rows begin at multiples of the alignment.
-at::Tensor AlignedRows(int64_t rows, int64_t words, const at::TensorOptions& options,
-                       const LogitChunks& chunks) {
-  const int64_t pitch = (words + chunks.alignment - 1) / chunks.alignment * chunks.alignment;
-  return at::empty({rows, pitch}, options).narrow(1, 0, words);
+int64_t PaddedWords(int64_t words, const LogitChunks& chunks) {
+  return (words + chunks.alignment - 1) / chunks.alignment * chunks.alignment;
 }
 
-at::Tensor LogProbabilities(const at::Tensor& x, const at::Tensor& weight,
-                            const LogitChunks& chunks) {
-  const int64_t words = weight.size(0);
-  if (IsAligned(words, chunks)) return Logits(x, weight).log_softmax(1);
-  const at::Tensor logits = AlignedRows(x.size(0), words, x.options(), chunks);
-  return logits.addmm_(x, weight.t(), /*beta=*/0, /*alpha=*/1).to(at::kFloat).log_softmax(1);
+// With words of zeros up to a multiple of the alignment.
+at::Tensor Padded(const at::Tensor& weight, const LogitChunks& chunks) {
+  const int64_t more = PaddedWords(weight.size(0), chunks) - weight.size(0);
+  return more == 0 ? weight : at::constant_pad_nd(weight, {0, 0, 0, more});
 }
 
-// The gradient of the logits as a factor of products.
-at::Tensor AsFactor(const at::Tensor& gradient, const at::TensorOptions& options,
-                    const LogitChunks& chunks) {
-  if (IsAligned(gradient.size(1), chunks)) return gradient.to(options.dtype());
-  return AlignedRows(gradient.size(0), gradient.size(1), options, chunks).copy_(gradient);
+// Of the first `words` words of the weight.
+at::Tensor LogitsOf(const at::Tensor& x, const at::Tensor& weight, int64_t words) {
+  return at::linear(x, weight).narrow(1, 0, words).to(at::kFloat).contiguous();
+}
+
+// The gradient of the logits as a factor of products with a padded weight: 0 where it is padded.
+at::Tensor AsFactor(const at::Tensor& gradient, const at::Tensor& weight) {
+  const int64_t words = gradient.size(1), more = weight.size(0) - words;
+  if (more == 0) return gradient.to(weight.scalar_type());
+  const at::Tensor factor = at::empty({gradient.size(0), weight.size(0)}, weight.options());
+  factor.narrow(1, 0, words).copy_(gradient);
+  factor.narrow(1, words, more).zero_();
+  return factor;
 }
 
 class ChunkedLoss : public torch::autograd::Function<ChunkedLoss> {
@@ -47,21 +48,22 @@ class ChunkedLoss : public torch::autograd::Function<ChunkedLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden,
                             const at::Tensor& weight, const at::Tensor& labels,
                             const LogitChunks& chunks) {
-    const int64_t tokens = hidden.size(0);
+    const int64_t tokens = hidden.size(0), all_words = weight.size(0);
+    const at::Tensor padded = Padded(weight, chunks);
     at::Tensor loss = at::zeros({}, hidden.options().dtype(at::kFloat));
     at::Tensor of_hidden = at::empty(hidden.sizes(), hidden.options());
     at::Tensor of_weight = at::zeros(weight.sizes(), weight.options().dtype(at::kFloat));
     ForEachChunk(tokens, chunks.rows, [&](int64_t first, int64_t count) {
       const at::Tensor x = hidden.narrow(0, first, count);
       const at::Tensor words = labels.narrow(0, first, count).unsqueeze(1);
-      at::Tensor gradient = LogProbabilities(x, weight, chunks);
+      at::Tensor gradient = LogitsOf(x, padded, all_words).log_softmax(1);
       loss += SumOfLosses(gradient, words);
       // Of the logits: (softmax - 1 at the label) / N.
       gradient.exp_();
       gradient.scatter_(1, words, gradient.gather(1, words).sub_(1));
-      gradient = AsFactor(gradient.div_(static_cast<double>(tokens)), hidden.options(), chunks);
-      of_hidden.narrow(0, first, count).copy_(gradient.mm(weight));
-      of_weight += gradient.t().mm(x);
+      gradient = AsFactor(gradient.div_(static_cast<double>(tokens)), padded);
+      of_hidden.narrow(0, first, count).copy_(gradient.mm(padded));
+      of_weight += gradient.t().mm(x).narrow(0, 0, all_words);
     });
     context->save_for_backward({of_hidden, of_weight.to(weight.scalar_type())});
     return loss.div_(static_cast<double>(tokens));
@@ -83,14 +85,15 @@ at::Tensor Logits(const at::Tensor& hidden, const at::Tensor& weight) {
 
 at::Tensor TokenLoss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& labels,
                      const LogitChunks& chunks) {
-  const int64_t tokens = hidden.size(0);
-  if (tokens <= chunks.rows && IsAligned(weight.size(0), chunks))
+  const int64_t tokens = hidden.size(0), words = weight.size(0);
+  if (tokens <= chunks.rows && words == PaddedWords(words, chunks))
     return at::cross_entropy_loss(Logits(hidden, weight), labels);
   if (at::GradMode::is_enabled()) return ChunkedLoss::apply(hidden, weight, labels, chunks);
   at::Tensor loss = at::zeros({}, hidden.options().dtype(at::kFloat));
+  const at::Tensor padded = Padded(weight, chunks);
   ForEachChunk(tokens, chunks.rows, [&](int64_t first, int64_t count) {
-    loss += SumOfLosses(LogProbabilities(hidden.narrow(0, first, count), weight, chunks),
-                        labels.narrow(0, first, count).unsqueeze(1));
+    const at::Tensor logits = LogitsOf(hidden.narrow(0, first, count), padded, words);
+    loss += SumOfLosses(logits.log_softmax(1), labels.narrow(0, first, count).unsqueeze(1));
   });
   return loss.div_(static_cast<double>(tokens));
 }

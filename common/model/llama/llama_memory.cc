@@ -42,7 +42,8 @@ struct Sizes {
         logits(tokens * config.vocab_size * kF32),
         chunk(std::min(tokens, LogitRows(config.vocab_size))),
         chunk_logits(chunk * config.vocab_size * kF32),
-        chunked(chunk < tokens || (gpu && config.vocab_size % kLogitAlignment != 0)),
+        padded(gpu && config.vocab_size % kLogitAlignment != 0),
+        chunked(padded || chunk < tokens),
         square(int64_t{config.hidden_size} * config.heads * config.head_dim * e),
         key_weight(int64_t{config.hidden_size} * config.kv_heads * config.head_dim * e),
         inner_weight(int64_t{config.hidden_size} * config.intermediate_size * e),
@@ -68,7 +69,8 @@ struct Sizes {
   const int64_t statistics, softmax;  // f32 [N], [N, heads]
   const int64_t logits;               // f32 [N, vocabulary]
   const int64_t chunk, chunk_logits;  // tokens that have logits at a time; f32 [chunk, vocabulary]
-  const bool chunked;                 // whether TokenLoss makes them itself
+  const bool padded;                  // whether the head's weight has a copy with more words
+  const bool chunked;                 // whether TokenLoss makes the logits itself
   const int64_t square, key_weight, inner_weight, vocabulary_weight, norm_weight;
 };
 
@@ -142,8 +144,9 @@ UnitMemory Block(const Sizes& s) {
 // The head where TokenLoss makes the logits: gradients are made in the forward pass.
 UnitMemory ChunkedHead(const Sizes& s) {
   const int64_t saved = s.NormSaved() + s.hidden + s.vocabulary_weight;
+  const int64_t padded_weight = s.padded ? s.vocabulary_weight : 0;
   // The normalized input, its gradient, and the weight's in f32.
-  Live forward(s.NormSaved() + 2 * s.hidden + s.vocabulary_weight / s.e * kF32);
+  Live forward(s.NormSaved() + 2 * s.hidden + s.vocabulary_weight / s.e * kF32 + padded_weight);
   forward.Need(2 * s.chunk_logits);                            // and log-probabilities
   const int64_t gradient = s.chunk_logits / kF32 * s.e;        // of the logits
   const int64_t chunk_hidden = s.hidden / s.tokens * s.chunk;  // the products with it are as large
@@ -152,7 +155,7 @@ UnitMemory ChunkedHead(const Sizes& s) {
   return {.output = 0,
           .saved = saved,
           .forward_peak = forward.peak(),
-          .plain_peak = s.hidden + 2 * s.chunk_logits,
+          .plain_peak = s.hidden + 2 * s.chunk_logits + padded_weight,
           .backward_peak = saved + s.NormBackward(),
           .gradients = s.vocabulary_weight + s.norm_weight};
 }

@@ -1,6 +1,7 @@
 // Loss and gradients of a head do not depend on how many tokens have logits at a time.
 #include "worker/model/token_loss.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -86,44 +87,40 @@ TEST_P(TokenLossTest, WithoutAGraphTheLossIsTheSame) {
   ExpectNear(TokenLoss(hidden_, weight_, labels_, {.rows = 4, .alignment = 64}), all);
 }
 
-// Observes the distances between rows of logits in products, in elements.
-class ObservedPitches {
+// Observes the sides of products.
+class ObservedProducts {
  public:
-  ObservedPitches() {
+  ObservedProducts() {
     observer_ = this;
     handle_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(&Observe).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   }
-  ~ObservedPitches() { at::removeCallback(handle_); }
-  ObservedPitches(const ObservedPitches&) = delete;
-  ObservedPitches& operator=(const ObservedPitches&) = delete;
+  ~ObservedProducts() { at::removeCallback(handle_); }
+  ObservedProducts(const ObservedProducts&) = delete;
+  ObservedProducts& operator=(const ObservedProducts&) = delete;
 
-  const std::vector<int64_t>& pitches() const { return pitches_; }
+  // The largest side of the factors of each.
+  const std::vector<int64_t>& sides() const { return sides_; }
 
  private:
   static std::unique_ptr<at::ObserverContext> Observe(const at::RecordFunction& function) {
-    const absl::string_view name = function.name();
-    if (name != "aten::mm" && name != "aten::addmm_") return nullptr;
-    for (const c10::IValue& input : function.inputs()) {
-      if (!input.isTensor()) continue;
-      const at::Tensor& tensor = input.toTensor();
-      if (tensor.size(0) == kVocabulary && tensor.size(1) != kHidden)  // of mm, transposed
-        observer_->pitches_.push_back(tensor.stride(1));
-      if (tensor.size(1) == kVocabulary && tensor.size(0) != kHidden)
-        observer_->pitches_.push_back(tensor.stride(0));
-    }
+    if (absl::string_view(function.name()) != "aten::mm") return nullptr;
+    int64_t side = 0;
+    for (const c10::IValue& input : function.inputs())
+      for (const int64_t size : input.toTensor().sizes()) side = std::max(side, size);
+    observer_->sides_.push_back(side);
     return nullptr;
   }
 
-  static inline thread_local ObservedPitches* observer_ = nullptr;  // Torch takes bare functions
+  static inline thread_local ObservedProducts* observer_ = nullptr;  // Torch takes bare functions
   at::CallbackHandle handle_ = 0;
-  std::vector<int64_t> pitches_;
+  std::vector<int64_t> sides_;
 };
 
-TEST_P(TokenLossTest, ProductsHaveAlignedRows) {
-  const ObservedPitches observed;
+TEST_P(TokenLossTest, ProductsHaveAnAlignedNumberOfWords) {
+  const ObservedProducts observed;
   Run({.rows = 5, .alignment = 64});
-  EXPECT_THAT(observed.pitches(), AllOf(SizeIs(2 * 3), Each(64))) << "two chunks, three products";
+  EXPECT_THAT(observed.sides(), AllOf(SizeIs(2 * 3), Each(64))) << "two chunks, three products";
 }
 
 }  // namespace
