@@ -85,8 +85,8 @@ class Architecture {
   // (docs/metrics.md, "Arithmetic").
   virtual double FlopsPerToken(int sequence_length) const = 0;
   // `element_bytes` is the compute type's size: 4 (f32) or 2 (bf16). Calculated for Torch's kernels
-  // on CPUs. Those on GPUs need only some workspace more, but with `gpu` norms are computed at once,
-  // without intermediate results, and logits as kLogitAlignment says.
+  // on CPUs. Those on GPUs need only some workspace more, but with `gpu` norms are computed at
+  // once, without intermediate results, and logits as kLogitAlignment says.
   virtual ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
                              bool gpu) const = 0;
 

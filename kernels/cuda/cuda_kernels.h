@@ -9,9 +9,10 @@
 // current device must be the stream's.
 //
 // Apply, ApplyDeltas, Lookahead and StateHash give the reference's bits; DeltaSquares, and
-// CompressDeltas and FeedbackDeltas on elements give those of the CPU's functions. Compress and Feedback, and
-// CompressDeltas and FeedbackDeltas on frequencies, differ from the CPU in the last bits. They give
-// the same bits on every device, in the tests' emulation, and however block rows are grouped.
+// CompressDeltas and FeedbackDeltas on elements give those of the CPU's functions. Compress and
+// Feedback, and CompressDeltas and FeedbackDeltas on frequencies, differ from the CPU in the last
+// bits. They give the same bits on every device, in the tests' emulation, and however block rows
+// are grouped.
 #pragma once
 
 #include <cstdint>

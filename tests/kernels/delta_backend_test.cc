@@ -1,6 +1,6 @@
-// Every DeltaBackend as a worker uses it: several tensors between two waits, their records one after
-// another, and feedback for a part of them. The CPU's must equal its functions; the others are
-// compared with it.
+// Every DeltaBackend as a worker uses it: several tensors between two waits, their records one
+// after another, and feedback for a part of them. The CPU's must equal its functions; the others
+// are compared with it.
 #include "kernels/delta_backend.h"
 
 #include <deque>

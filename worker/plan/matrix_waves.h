@@ -38,8 +38,8 @@ std::vector<int64_t> WaveCounts(const ShardPlan& shards, const MatrixWave& wave)
 int64_t NewtonSchulzBytes(const MatrixShape& matrix);
 
 // Bytes that rank `rank` needs for the waves while it has no activations: its part of a batch of
-// waves, the matrices that it handles, and Newton-Schulz's scratch. `shards`: of what the ranks hold; nullptr:
-// every rank holds everything.
+// waves, the matrices that it handles, and Newton-Schulz's scratch. `shards`: of what the ranks
+// hold; nullptr: every rank holds everything.
 int64_t WaveScratchBytes(const Layout& layout, const std::vector<MatrixWave>& waves,
                          const ShardPlan* shards, int rank);
 

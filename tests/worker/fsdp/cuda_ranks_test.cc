@@ -64,8 +64,8 @@ TEST(RanksOnOneGpuTest, EveryStrategyGivesTheCpusGradient) {
   }
 }
 
-// What a GPU computes with by default. Its attention is another kernel than the CPU's, chosen by the
-// size of the heads; bf16 stores some twenty activations and their gradients with 8 bits each.
+// What a GPU computes with by default. Its attention is another kernel than the CPU's, chosen by
+// the size of the heads; bf16 stores some twenty activations and their gradients with 8 bits each.
 TEST(RanksOnOneGpuTest, Bf16GivesTheCpusGradientToItsPrecision) {
   NEEDS_GPUS(1);
   const FsdpOptions options{.param_dtype = FloatType::kBf16};

@@ -3,7 +3,7 @@ import pathlib
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[4]
-sys.path.insert(0, str(SOURCE / "tests/packages"))
+sys.path[:0] = [str(SOURCE / "tests/packages"), str(SOURCE / "tests/integration")]
 
 
 def pytest_addoption(parser):
