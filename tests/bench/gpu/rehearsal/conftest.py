@@ -3,7 +3,7 @@ import pathlib
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[4]
-sys.path[:0] = [str(SOURCE / "tests/packages"), str(SOURCE / "tests/integration")]
+sys.path[:0] = [str(SOURCE / folder) for folder in ("tests/packages", "tests/integration", "bench/gpu")]
 
 
 def pytest_addoption(parser):

@@ -10,9 +10,11 @@ import pytest
 import wheel_test
 from conftest import SOURCE
 
+import parts
+
 STAND_IN = SOURCE / "tests/bench/gpu/rehearsal/stand_in"
 FIRST_DAY = SOURCE / "bench/gpu/first_day"
-PARTS = ["machine", "tests", "replicas", "kernels", "training", "variants", "nodes", "learning", "large", "compile", "sanitizers"]
+PARTS = [part.name for part in parts.PARTS]
 H100 = "NVIDIA H100 80GB HBM3"
 
 
@@ -55,23 +57,27 @@ def parts_of(said):
     return list(dict.fromkeys(re.findall(r"^-- (\w+): ", said, re.M)))
 
 
-def test_two_calls_do_all_parts_in_their_order(machine):
-    first_status, first = machine.call("--seconds", "60")
-    assert first_status == 4 and "Traceback" not in first
+def in_order(names):
+    return names == sorted(names, key=PARTS.index)
+
+
+def test_a_second_call_goes_on_from_the_first(machine):
+    status, first = machine.call("--seconds", "60")
+    assert status == 4 and "Traceback" not in first
     assert parts_of(first) == PARTS[:len(parts_of(first))] and "learning" not in parts_of(first)
     before = machine.steps()
     status, second = machine.call("--seconds", "330")
-    assert status == 1 and "Traceback" not in second
-    assert set(parts_of(first) + parts_of(second)) == set(PARTS)
+    assert status in (1, 4) and "Traceback" not in second
+    assert in_order(parts_of(second)) and "learning" in parts_of(second)
     after = machine.steps()
     for part, steps in before.items():
         assert steps.items() <= after[part].items(), f"{part}: a step ran again"
-    # No GPU: what could not run at all is a fault of the archive or of the steps.
+    # No GPU: what could not run at all is a fault of the archive or of the steps. There is no compute-sanitizer.
     for part, steps in after.items():
         for name, outcome in steps.items():
             assert outcome["state"] != "hung", f"{part}: {name}"
-            assert not re.search(r"No such file|error while loading shared libraries|not found", outcome["why"] + outcome["tail"]) \
-                or part == "sanitizers", f"{part}: {name}: {outcome}"
+            missing = re.search(r"No such file|error while loading shared libraries|not found", outcome["why"] + outcome["tail"])
+            assert part == "sanitizers" or not missing, f"{part}: {name}: {outcome}"
 
 
 def test_results_of_another_gpu_are_refused_before_anything_runs(machine):
