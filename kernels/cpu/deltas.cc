@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -83,13 +84,15 @@ float Formed(float beta, float e, float begin, float x) { return beta * e + (beg
 template <typename Value>
 double PieceSquares(size_t first, size_t end, const Value& value) {
   double sums[kPieceSums] = {};
-  for (; first < end; first += kPieceSums) {
-    const size_t count = std::min<size_t>(kPieceSums, end - first);
-    for (size_t j = 0; j < count; ++j) {
-      const double v = value(first + j);
-      sums[j] += v * v;
-    }
+  const auto add = [&](size_t i, int j) {
+    const double v = value(i);
+    sums[j] += v * v;
+  };
+  // A constant number of turns, of which the compiler makes vectors.
+  for (; first + kPieceSums <= end; first += kPieceSums) {
+    for (int j = 0; j < kPieceSums; ++j) add(first + j, j);
   }
+  for (int j = 0; first + j < end; ++j) add(first + j, j);
   for (int half = kPieceSums / 2; half > 0; half /= 2) {
     for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
   }
@@ -165,6 +168,12 @@ void SquaresOfDifference(absl::Span<const float> a, absl::Span<const float> b,
   CheckShape(a.size() == b.size(), "arrays of one tensor differ");
   SumPieces(
       a.size(), [a = a.data(), b = b.data()](size_t i) { return a[i] - b[i]; }, sums);
+}
+
+double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b) {
+  std::vector<double> sums(PiecesOf(static_cast<int64_t>(a.size())));
+  SquaresOfDifference(a, b, absl::MakeSpan(sums));
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace distro

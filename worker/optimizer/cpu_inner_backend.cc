@@ -1,6 +1,4 @@
 #include <cmath>
-#include <iterator>
-#include <numeric>
 
 #include "worker/optimizer/inner_backend.h"
 
@@ -60,22 +58,5 @@ class CpuInnerBackend final : public InnerBackend {
 }  // namespace
 
 std::unique_ptr<InnerBackend> MakeCpuInnerBackend() { return std::make_unique<CpuInnerBackend>(); }
-
-// In several sums, since in a single one each addition waits for the one before.
-double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b) {
-  constexpr size_t kSums = 8;
-  double sums[kSums] = {};
-  const auto add = [&](size_t i, size_t sum) {
-    const double v = a[i] - b[i];
-    sums[sum] += v * v;
-  };
-  const size_t whole = a.size() / kSums * kSums;
-  for (size_t i = 0; i < whole; i += kSums) {
-#pragma GCC unroll 8
-    for (size_t sum = 0; sum < kSums; ++sum) add(i + sum, sum);
-  }
-  for (size_t i = whole; i < a.size(); ++i) add(i, i - whole);
-  return std::accumulate(std::begin(sums), std::end(sums), 0.0);
-}
 
 }  // namespace distro::worker

@@ -63,7 +63,4 @@ class InnerBackend {
 // In the host's memory. An element's result does not depend on where it is in its array.
 std::unique_ptr<InnerBackend> MakeCpuInnerBackend();
 
-// The sum of (a - b)^2 of host arrays, in f64.
-double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b);
-
 }  // namespace distro::worker

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
+#include "kernels/cpu/deltas.h"
 #include "worker/plan/shard_plan.h"
 
 namespace distro::worker {
