@@ -8,6 +8,7 @@
 #include "worker/fsdp/gradient_reducer.h"
 #include "worker/model/gradient.h"
 #include "worker/model/units.h"
+#include "worker/torch/float_tensor.h"
 
 namespace distro::worker {
 namespace {
@@ -91,11 +92,9 @@ class UnitDriver::Impl final : public UnitHooks {
       DISTRO_RETURN_IF_ERROR(TakePart(/*backward=*/false));
       return std::vector<float>();
     }
-    DISTRO_ASSIGN_OR_RETURN(at::Tensor logits,
+    DISTRO_ASSIGN_OR_RETURN(const at::Tensor logits,
                             Forward(deps_.model->units(), batches_.Next(*batch), *this));
-    logits = logits.to(at::kCPU).contiguous();
-    const float* const values = logits.const_data_ptr<float>();
-    return std::vector<float>(values, values + logits.numel());
+    return FloatsOf(logits);
   }
 
   absl::StatusOr<std::vector<at::Tensor>> Acquire(int unit) override {

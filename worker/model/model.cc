@@ -6,6 +6,7 @@
 #include "worker/model/batch_maker.h"
 #include "worker/model/gradient.h"
 #include "worker/model/units.h"
+#include "worker/torch/float_tensor.h"
 #include "worker/torch/torch.h"
 
 namespace distro::worker {
@@ -15,12 +16,6 @@ using Shapes = std::vector<std::vector<int64_t>>;
 
 at::Tensor View(absl::Span<const float> values, const std::vector<int64_t>& shape) {
   return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
-}
-
-std::vector<float> Values(const at::Tensor& logits) {
-  const at::Tensor all = logits.contiguous();
-  const float* const values = all.const_data_ptr<float>();
-  return {values, values + all.numel()};
 }
 
 // Hooks for units on whole buffers: nothing is gathered, gradients are written in place.
@@ -133,7 +128,7 @@ absl::StatusOr<std::vector<float>> Model::Logits(const TokenBatch& batch,
     DISTRO_ASSIGN_OR_RETURN(
         const at::Tensor logits,
         Forward(units_, BatchMaker(architecture_.get(), {}).Unlabelled(batch), hooks));
-    return Values(logits);
+    return FloatsOf(logits);
   });
 }
 
@@ -147,7 +142,7 @@ absl::StatusOr<std::vector<float>> Model::NextLogits(absl::Span<const int32_t> t
     DISTRO_ASSIGN_OR_RETURN(
         const at::Tensor logits,
         Forward(units_, BatchMaker(architecture_.get(), {}).Next(batch), hooks));
-    return Values(logits);
+    return FloatsOf(logits);
   });
 }
 

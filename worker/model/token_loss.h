@@ -1,8 +1,8 @@
 // The loss of a head: logits and their mean cross entropy. Logits of many tokens need much memory,
 // in f32: of 32 samples of 1024 tokens and a vocabulary of 32000 words 4.2 GB, three times in the
 // backward pass. So at most LogitRows tokens have logits at a time, and their gradients are
-// computed at once, in the forward pass. On GPUs their products have a
-// padded number of words, which Torch's own operators do not do.
+// computed at once, in the forward pass. On GPUs their products have a padded number of words,
+// which Torch's own operators do not do.
 //
 // Throws Torch's exceptions.
 #pragma once
