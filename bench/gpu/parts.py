@@ -154,18 +154,21 @@ LEARNING_SECONDS = 45  # of training, each
 START = 25             # seconds of a step of learning beside its training: the initial model, the aggregator, the workers' start
 
 
+def learning(context, config, method, seconds, *arguments):
+    return python("learning.py", "--bin", context.program("distro-worker").parent, "--config", config, "--text", context.text(),
+                  "--method", method, "--seconds", seconds, *arguments)
+
+
 def learning_steps(context):
     """Our methods for the same time, then AdamW for as many tokens as the faster of them."""
-    programs = context.program("distro-worker").parent
     usual, limit = LEARNING_SECONDS + START, LEARNING_SECONDS + 3 * START
-    common = ("--config", SMALL, "--text", context.text())
 
     def adamw():
         tokens = max((row["tokens"] for row in results.rows(context.part("learning"))), default=0)
-        return python("adamw.py", *common, "--tokens", tokens, "--seconds", LEARNING_SECONDS)
+        return python("adamw.py", "--config", SMALL, "--text", context.text(), "--tokens", tokens, "--seconds", LEARNING_SECONDS)
 
-    return [*(Step(method, python("learning.py", "--bin", programs, *common, "--method", method, "--seconds", LEARNING_SECONDS), usual, limit)
-              for method in LEARNING_METHODS), Step("adamw", adamw, usual, limit)]
+    return [*(Step(method, learning(context, SMALL, method, LEARNING_SECONDS), usual, limit) for method in LEARNING_METHODS),
+            Step("adamw", adamw, usual, limit)]
 
 
 ROUND_SECONDS = {"125 M": 10, "1.2 B": 20}  # of training
@@ -173,9 +176,7 @@ ROUND_SECONDS = {"125 M": 10, "1.2 B": 20}  # of training
 
 def round_steps(context):
     """One worker with a GPU of its own: which phases a round has."""
-    programs = context.program("distro-worker").parent
-    return [Step(f"{model}, {method}", python("learning.py", "--bin", programs, "--config", MODELS[model][0], "--text", context.text(),
-                                              "--method", method, "--workers", 1, "--seconds", seconds), 3 * seconds, 150)
+    return [Step(f"{model}, {method}", learning(context, MODELS[model][0], method, seconds, "--workers", 1), 3 * seconds, 150)
             for model, seconds in ROUND_SECONDS.items() for method in LEARNING_METHODS]
 
 

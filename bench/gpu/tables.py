@@ -83,24 +83,27 @@ def variants_table(document):
     return table(["125 M, a worker's", "tokens a second", "ms", "first step, s"], lines) if lines else "Failed: no step gave a rate."
 
 
+PHASES = ("data", "forward_backward", "compress", "wait", "apply", "evaluate")
+
+
 def phases_table(rows):
     """Milliseconds of a round by phase, of rows by name that have the phases of `rounds`."""
     found = {name: (row["rounds"], row["phases"]) for name, row in rows.items() if "phases" in row}
     if not found:
         return "Failed: no step gave phases."
-    phases = next(iter(found.values()))[1].keys() - {"idle", "checkpoint"}
-    shown = [phase for phase in PHASES if phase in phases]
+    shown = [phase for phase in PHASES if phase in next(iter(found.values()))[1]]
     lines = [(name, *(f"{1000 * seconds[phase] / rounds:.0f}" for phase in shown)) for name, (rounds, seconds) in found.items()]
     return table(["milliseconds a round", *shown], lines)
 
 
-PHASES = ("data", "forward_backward", "compress", "wait", "apply", "evaluate")
+def of_rounds(row):
+    """A row of learning.py for phases_table; its first round is the start's."""
+    return row | {"rounds": row["step"] - 1}
 
 
 def rounds_table(document):
-    """Of the last row of each step; the first round is the start's."""
-    last = {step: outcome["rows"][-1] for step, outcome in document["steps"].items() if outcome["rows"]}
-    return phases_table({step: {**row, "rounds": row["step"] - 1} for step, row in last.items()})
+    """Of the last row of each step."""
+    return phases_table({step: of_rounds(outcome["rows"][-1]) for step, outcome in document["steps"].items() if outcome["rows"]})
 
 
 def replicas_table(document):
@@ -130,7 +133,7 @@ def learning_table(document):
     return (table(["tokens", *curves], losses) + f"\n\nUntil {last / 1e6:.2f} M tokens:\n\n"
             + table(["method", "time", "sent by a worker", "received"], costs)
             + "\n\nThe first worker, which shares the GPU with three:\n\n"
-            + phases_table({name: curve[last] | {"rounds": curve[last]["step"] - 1} for name, curve in curves.items()}))
+            + phases_table({name: of_rounds(curve[last]) for name, curve in curves.items()}))
 
 
 # Page, table, parts, and what makes it of their steps.
