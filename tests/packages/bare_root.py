@@ -9,6 +9,7 @@ Needs root: chroot and mounts, each in a mount namespace that ends with its comm
 itself, which gets its signals. The machine's network is the root's: servers listen on loopback.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -74,6 +75,15 @@ def keyring(suite, cache):
     assert hashlib.sha256(package.read_bytes()).hexdigest() == expected, f"{package} is not the package it should be"
     subprocess.run(["dpkg-deb", "--extract", package, cache / "ubuntu-keyring"], check=True)
     return cache / "ubuntu-keyring/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+
+
+@contextlib.contextmanager
+def root_of(suite, request, tmp_path_factory):
+    """For fixtures: a root of the suite, with the folder of pytest's --cache; skips by name where none can be had."""
+    skip_unless_possible(suite)
+    cache = request.config.getoption("--cache").resolve()
+    with BareRoot(suite, tmp_path_factory.mktemp(suite.name) / "root", cache) as root:
+        yield root
 
 
 class BareRoot:

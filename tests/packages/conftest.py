@@ -37,10 +37,7 @@ def one(packages):
 @pytest.fixture(params=bare_root.SUITES, scope="module")
 def root(request, tmp_path_factory):
     """A bare root of each distribution, one at a time; skipped by name where none can be had."""
-    suite = bare_root.SUITES[request.param]
-    bare_root.skip_unless_possible(suite)
-    cache = request.config.getoption("--cache").resolve()
-    with bare_root.BareRoot(suite, tmp_path_factory.mktemp(suite.name) / "root", cache) as made:
+    with bare_root.root_of(bare_root.SUITES[request.param], request, tmp_path_factory) as made:
         yield made
 
 

@@ -37,10 +37,7 @@ def inline(page, begin):
 
 @pytest.fixture(scope="module")
 def machine(request, tmp_path_factory):
-    suite = bare_root.SUITES["bookworm"]
-    bare_root.skip_unless_possible(suite)
-    cache = request.config.getoption("--cache").resolve()
-    with bare_root.BareRoot(suite, tmp_path_factory.mktemp("bare") / "root", cache) as root:
+    with bare_root.root_of(bare_root.SUITES["bookworm"], request, tmp_path_factory) as root:
         copy_checkout(root.folder / SOURCE.relative_to("/"))
         with open(root.folder / "etc/hosts", "a") as hosts:
             hosts.write("127.0.0.1 aggregator.example\n")

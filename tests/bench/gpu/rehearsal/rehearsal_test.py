@@ -45,10 +45,7 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machine(request, tmp_path_factory):
-    suite = bare_root.SUITES["noble"]
-    bare_root.skip_unless_possible(suite)
-    cache = request.config.getoption("--cache").resolve()
-    with bare_root.BareRoot(suite, tmp_path_factory.mktemp("noble") / "root", cache) as root:
+    with bare_root.root_of(bare_root.SUITES["noble"], request, tmp_path_factory) as root:
         yield Machine(root, request.config.getoption("--archive").resolve())
 
 
