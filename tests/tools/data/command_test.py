@@ -4,6 +4,8 @@ import fcntl
 import io
 import os
 import resource
+import subprocess
+import sys
 import unittest
 
 from distro_data.progress import Progress
@@ -25,6 +27,31 @@ class CommandTest(FolderTest):
         text = self.run_data("--help")
         for words in ("--tokenizer", ".parquet", "save_to_disk", "index.json", "kill -9", "exit codes"):
             self.assertIn(words, text)
+
+    def start(self, *arguments, **streams):
+        return subprocess.Popen([sys.executable, "-B", "-m", "distro_data", *map(str, arguments)], **streams)
+
+    def test_a_reader_that_ends_ends_nothing(self):
+        read, write = os.pipe()
+        os.close(read)
+        out = self.folder / "out"
+        for arguments in (["--help"], ["--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc")]):
+            self.assertEqual(self.start(*arguments, stdout=write, stderr=write).wait(60), 0, arguments)
+        os.close(write)
+        self.assertTrue((out / "index.json").exists())
+
+    def test_closed_streams_are_no_files_of_the_conversion(self):
+        command = ["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-", sys.executable, "-B", "-m", "distro_data"]
+        done = [subprocess.run([*command, "--tokenizer", "bytes", "--out", self.folder / name, self.write("a.txt", "abc")], timeout=60).returncode
+                for name in ("one", "two")]
+        self.assertEqual(done, [0, 0])
+        self.assertEqual(contents(self.folder / "one"), contents(self.folder / "two"))
+
+    def test_results_that_cannot_be_written_are_an_error(self):
+        with open("/dev/full", "w") as full:
+            child = self.start("--help", stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(child.communicate(timeout=60)[1], "distro-data: standard output: No space left on device\n")
+        self.assertEqual(child.returncode, 1)
 
     def test_wrong_usage_is_2_and_changes_nothing(self):
         text = self.write("a.txt", "abc")

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from . import translate
+from . import streams, translate
 from .convert import Options, convert
 from .encoders import open_tokenizer
 from .errors import FinishedError, InputError, ProcessError
@@ -84,30 +84,44 @@ def run(flags):
     options = Options(out=flags.out, files=files, tokenizer=tokenizer, field=flags.field, shard_tokens=flags.shard_tokens,
                       processes=flags.processes)
     index, empty = convert(options)
-    print(f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
-          f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}")
+    said = (f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
+            f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}\n")
     if empty:
-        print(f"left out: {empty} documents without text")
-    return 0
+        said += f"left out: {empty} documents without text\n"
+    return said
 
 
 def main(arguments=None):
-    words = sys.argv[1:] if arguments is None else arguments
+    streams.prepare()
+    try:
+        code = work(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit as end:  # argparse's, after --help and wrong flags
+        code = end.code
+    except OSError as wrong:
+        return streams.unwritten(wrong)
+    return streams.finish(code)
+
+
+def work(words):
     if words[:1] == ["tokenizer"]:
         return translate.main(words[1:])
     flags = parser().parse_args(words)
     try:
-        return run(flags)
+        said = run(flags)
     except InputError as wrong:
         return fail(wrong, EXIT_USAGE)
     except FinishedError as wrong:
         return fail(wrong, EXIT_FINISHED)
     except (ProcessError, OSError) as wrong:
         return fail(f"{wrong}; the same command continues where this one ended", EXIT_FAILED)
+    except MemoryError:
+        return fail("out of memory; give fewer --processes: the same command continues where this one ended", EXIT_FAILED)
     except KeyboardInterrupt:
         return fail("interrupted; the same command continues where this one ended", EXIT_INTERRUPTED)
+    sys.stdout.write(said)
+    return 0
 
 
 def fail(message, code):
-    print(f"distro-data: {message}", file=sys.stderr)
+    streams.say(f"distro-data: {message}\n")
     return code

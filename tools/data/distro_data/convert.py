@@ -9,7 +9,6 @@ import dataclasses
 import fcntl
 import json
 import os
-import sys
 import time
 
 from . import inputs, shards
@@ -17,6 +16,7 @@ from .encoders import Tokenizer
 from .errors import FinishedError, InputError
 from .pool import encode_all
 from .progress import Progress, size
+from .streams import say
 
 INDEX = "index.json"
 PROGRESS = "progress.json"
@@ -125,7 +125,7 @@ def convert(options):
     with own(options.out):
         state = load_state(options)
         if state["writer"]:
-            print(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}", file=sys.stderr)
+            say(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}\n")
         writer = shards.Writer(options.out, options.tokenizer.token_bytes, options.shard_tokens, state["writer"])
         with contextlib.closing(writer):
             encode(options, state, writer)

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from .streams import say
+
 LIVE_SECONDS = 0.5
 PLAIN_SECONDS = 30
 
@@ -35,12 +37,10 @@ class Progress:
 
     def end(self):
         if self.live:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
+            say("\r\x1b[K", self.stream)
 
     def _say(self, line):
-        self.stream.write(f"\r\x1b[K{line}" if self.live else f"{line}\n")
-        self.stream.flush()
+        say(f"\r\x1b[K{line}" if self.live else f"{line}\n", self.stream)
 
 
 def size(number):
