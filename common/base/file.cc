@@ -25,6 +25,8 @@ absl::StatusCode CodeForErrno(int error_number) {
       return absl::StatusCode::kNotFound;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
+    case EMFILE:
       return absl::StatusCode::kResourceExhausted;
     case EACCES:
     case EPERM:
@@ -34,6 +36,20 @@ absl::StatusCode CodeForErrno(int error_number) {
       return absl::StatusCode::kAlreadyExists;
     default:
       return absl::StatusCode::kInternal;
+  }
+}
+
+absl::string_view RemedyForErrno(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return ": make room there, or give a folder on another disk";
+    case EFBIG:
+      return ": raise the limit of file sizes (ulimit -f)";
+    case EMFILE:
+      return ": raise the limit of open files (ulimit -n)";
+    default:
+      return "";
   }
 }
 
@@ -60,11 +76,9 @@ absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string
 }  // namespace
 
 absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path) {
-  const absl::StatusCode code = CodeForErrno(error_number);
-  const bool full = code == absl::StatusCode::kResourceExhausted;
   return absl::Status(
-      code, absl::StrCat(what, " ", path, ": ", strerror(error_number),
-                         full ? ": make room there, or give a folder on another disk" : ""));
+      CodeForErrno(error_number),
+      absl::StrCat(what, " ", path, ": ", strerror(error_number), RemedyForErrno(error_number)));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {

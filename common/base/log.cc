@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
+#include "common/base/output.h"
 
 namespace distro {
 namespace {
@@ -30,9 +31,10 @@ void AppendField(std::string* line, const LogField& field) {
 }
 
 // On a terminal the line overwrites the live progress line instead of continuing it.
-void WriteToStandardError(absl::string_view line) {
-  const std::string text = absl::StrCat(isatty(STDERR_FILENO) ? "\r\x1b[K" : "", line);
-  fwrite(text.data(), 1, text.size(), stderr);
+Log::Sink StandardError() {
+  return [lines = OutputLines(STDERR_FILENO)](absl::string_view line) mutable {
+    lines.Write(isatty(STDERR_FILENO) ? absl::StrCat("\r\x1b[K", line) : std::string(line));
+  };
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
       absl::StrCat("log level '", text, "' is not one of debug, info, warning, error"));
 }
 
-Log::Log(LogLevel level, const Clock* clock) : Log(level, clock, WriteToStandardError) {}
+Log::Log(LogLevel level, const Clock* clock) : Log(level, clock, StandardError()) {}
 
 Log::Log(LogLevel level, const Clock* clock, Sink sink)
     : level_(level), clock_(clock), sink_(std::move(sink)) {}

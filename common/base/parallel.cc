@@ -20,14 +20,14 @@ void RunParallel(int threads, int64_t items, const std::function<void(int, int64
     }
   };
   const int useful = static_cast<int>(std::min<int64_t>(threads, items));
-  std::vector<std::thread> others;
+  std::vector<std::jthread> others;  // joined also if `work` throws
   others.reserve(std::max(useful, 1));
   try {
     for (int i = 1; i < useful; ++i) others.emplace_back(take, i);
   } catch (const std::system_error&) {  // no more threads: continue with fewer
   }
   take(0);
-  for (std::thread& thread : others) thread.join();
+  for (std::jthread& thread : others) thread.join();
 }
 
 }  // namespace distro

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "common/base/output.h"
 
 namespace distro::worker {
 
@@ -16,13 +17,14 @@ void Progress::Update(const ProgressReading& reading) {
   const bool last = reading.round == reading.rounds;
   if (last_shown_.has_value() && now - *last_shown_ < interval && !last) return;
   last_shown_ = now;
+  if (!HasRoom(fileno(out_))) return;
   absl::FPrintF(out_, live_ ? "\r\x1b[K%s" : "%s\n", Line(reading));
   std::fflush(out_);
   line_open_ = live_;
 }
 
 void Progress::Finish() {
-  if (line_open_) absl::FPrintF(out_, "\n");
+  if (line_open_ && HasRoom(fileno(out_))) absl::FPrintF(out_, "\n");
   line_open_ = false;
 }
 
