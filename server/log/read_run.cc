@@ -1,12 +1,13 @@
 #include "server/log/read_run.h"
 
-#include <filesystem>
-#include <system_error>
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/initial_snapshot.h"
@@ -35,11 +36,10 @@ absl::Status ListDamage(absl::string_view what) {
 }
 
 bool HoldsRecords(const std::string& dir) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
-    if (absl::EndsWith(entry.path().string(), ".record")) return true;
-  }
-  return false;
+  const absl::StatusOr<std::vector<std::string>> names = NamesIn(dir);
+  return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+           return absl::EndsWith(name, ".record");
+         });
 }
 
 // NotFound: there is no run, and no trace of one.

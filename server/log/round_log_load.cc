@@ -1,33 +1,17 @@
 // Opening and checking a log: round_log.h.
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/committed_round.h"
 #include "server/log/record_format.h"
 #include "server/log/round_log.h"
 
 namespace distro::server {
-namespace {
-
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& dir) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (std::filesystem::directory_iterator i(dir, error), end; !error && i != end;
-       i.increment(error)) {
-    names.push_back(i->path().filename().string());
-  }
-  if (error) return ErrnoToStatus(error.value(), "list folder", dir);
-  return names;
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<RoundLog>> RoundLog::Open(const std::string& dir,
                                                          const Layout* layout, int verify_payloads,
                                                          Disk* disk, Log* log) {

@@ -1,9 +1,7 @@
 #include "server/log/run_store.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <random>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -71,14 +70,13 @@ std::string DifferentKeys(const v1::RunConfig& stored, const v1::RunConfig& aske
 }
 
 absl::Status RemoveTemporaryFiles(const std::string& dir, Disk* disk, Log* log) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
-    const std::string path = entry.path().string();
-    if (!absl::EndsWith(path, ".tmp")) continue;
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(dir));
+  for (const std::string& name : names) {
+    if (!absl::EndsWith(name, ".tmp")) continue;
+    const std::string path = absl::StrCat(dir, "/", name);
     DISTRO_RETURN_IF_ERROR(disk->Unlink(path));
     log->Info("temporary file removed", {{"path", path}});
   }
-  if (error) return ErrnoToStatus(error.value(), "list folder", dir);
   return absl::OkStatus();
 }
 

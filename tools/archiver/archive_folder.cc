@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
@@ -108,14 +109,14 @@ absl::Status ArchiveFolder::SaveState(const ArchiveState& state, const v1::Store
 
 void ArchiveFolder::RemoveOtherRounds(uint64_t kept_round) const {
   const std::string kept = SnapshotPath(kept_round), kept_log = LogPath(kept_round);
-  std::vector<fs::path> old;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored)) {
-    const std::string name = entry.path().filename().string();
+  const absl::StatusOr<std::vector<std::string>> names = NamesIn(path_);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string path = absl::StrCat(path_, "/", name);
     const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
-    if (of_round && entry.path() != kept && entry.path() != kept_log) old.push_back(entry.path());
+    std::error_code ignored;
+    if (of_round && path != kept && path != kept_log) fs::remove(path, ignored);
   }
-  for (const fs::path& path : old) fs::remove(path, ignored);
 }
 
 absl::Status ArchiveFolder::Reset() {
@@ -124,18 +125,14 @@ absl::Status ArchiveFolder::Reset() {
   fs::remove_all(aside, error);
   if (error) return ErrnoToStatus(error.value(), "remove", aside.string());
   DISTRO_RETURN_IF_ERROR(CreateFolders(aside.string()));
-  std::vector<fs::path> moved;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
-    const std::string name = entry.path().filename().string();
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(path_));
+  for (const std::string& name : names) {
     const bool whole = !absl::EndsWith(name, ".part") && !absl::EndsWith(name, ".tmp");
     const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
-    if (name == "state" || (of_round && whole)) {
-      moved.push_back(entry.path());
-    }
-  }
-  for (const fs::path& path : moved) {
-    fs::rename(path, aside / path.filename(), error);
-    if (error) return ErrnoToStatus(error.value(), "move", path.string());
+    if (name != "state" && !(of_round && whole)) continue;
+    const std::string path = absl::StrCat(path_, "/", name);
+    fs::rename(path, aside / name, error);
+    if (error) return ErrnoToStatus(error.value(), "move", path);
   }
   return SyncFolder(path_);
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
 
@@ -25,14 +26,14 @@ constexpr absl::string_view kRemoved = ".removed";
 // Folders of rounds up to `last`, newest first.
 std::vector<std::pair<uint64_t, fs::path>> List(const std::string& dir, RoundId last) {
   std::vector<std::pair<uint64_t, fs::path>> folders;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir, ignored)) {
-    const std::string name = entry.path().filename().string();
+  const absl::StatusOr<std::vector<std::string>> names = NamesIn(dir);
+  if (!names.ok()) return folders;
+  for (const std::string& name : *names) {
     absl::string_view digits = name;
     uint64_t round = 0;
     if (absl::ConsumePrefix(&digits, "round-") && absl::SimpleAtoi(digits, &round) &&
         absl::StrCat("round-", round) == name && round <= last.value()) {
-      folders.emplace_back(round, entry.path());
+      folders.emplace_back(round, fs::path(dir) / name);
     }
   }
   std::sort(folders.begin(), folders.end(), std::greater<>());

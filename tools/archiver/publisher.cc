@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
@@ -37,8 +38,11 @@ void Publisher::RunCommand(const Folder& folder) {
   const uint64_t round = folder.round.value();
   if (context_.state->ended()) return;
   round_in_use_ = round;
+  const std::string path = PublishedPath(*context_.options, folder.round);
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
   const absl::Status status = context_.command->Run(
-      {{"DISTRO_FOLDER", std::filesystem::absolute(PublishedPath(*context_.options, folder.round))},
+      {{"DISTRO_FOLDER", error ? path : whole.string()},
        {"DISTRO_ROUND", absl::StrCat(round)},
        {"DISTRO_RUN", run_->run_id()},
        {"DISTRO_STATE_HASH", ToHex(folder.state_hash)}},

@@ -1,6 +1,5 @@
 #include "tools/distroctl/credentials.h"
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -8,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -40,7 +40,7 @@ class CertFolder {
   }
   absl::StatusOr<KeyedCertificate> Ca(absl::Time now) {
     KeyedCertificate ca;
-    if (!std::filesystem::exists(File("ca.pem"))) {
+    if (!Exists(File("ca.pem"))) {
       DISTRO_ASSIGN_OR_RETURN(ca, MakeCa({now - kSlack, kCaValid}));
       DISTRO_RETURN_IF_ERROR(Write("ca", ca));
       return ca;

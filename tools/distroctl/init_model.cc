@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
@@ -54,7 +55,7 @@ absl::Status CheckFlags(const InitModelOptions& options) {
           "has, it knows itself which matrices are embedding and head");
     }
   }
-  if (std::filesystem::exists(options.out + "/config.json")) {
+  if (Exists(options.out + "/config.json")) {
     return absl::AlreadyExistsError(
         absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
   }
@@ -83,15 +84,15 @@ absl::StatusOr<Initial> OfArchitecture(const InitModelOptions& options) {
 absl::StatusOr<std::string> ReadConfig(const InitModelOptions& options) {
   if (!options.config.empty()) return ReadFile(options.config, kMaxConfigBytes);
   const std::string beside = options.from_safetensors + "/config.json";
-  if (!options.from_safetensors.empty() && std::filesystem::exists(beside))
-    return ReadFile(beside, kMaxConfigBytes);
+  if (!options.from_safetensors.empty() && Exists(beside)) return ReadFile(beside, kMaxConfigBytes);
   return std::string("{}");
 }
 
 absl::StatusOr<Initial> OfTensors(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(StoredTensors opened, OpenStoredTensors(path));
   Companions companions;
-  if (std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
     DISTRO_ASSIGN_OR_RETURN(companions, ReadCompanions(path));
   }
   const auto stored = std::make_shared<const StoredTensors>(std::move(opened));

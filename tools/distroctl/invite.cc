@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -37,7 +37,7 @@ absl::Status Check(const InviteOptions& options, const std::string& out) {
     return absl::InvalidArgumentError("--tokens_file: is required, the aggregator's tokens file");
   if (options.valid <= absl::ZeroDuration())
     return absl::InvalidArgumentError("--valid: is not above 0");
-  if (options.replace || !std::filesystem::exists(out)) return absl::OkStatus();
+  if (options.replace || !Exists(out)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat(out, ": is there: --replace makes a new one and revokes what it holds"));
 }
