@@ -81,7 +81,7 @@ class Lane {
     const absl::Time begin = absl::Now();
     context.set_deadline(absl::ToChronoTime(begin + limit));
     const std::unique_ptr<Stream> stream = stub_->MeasureLink(&context);
-    std::thread writer([&] { Write(direction, bytes, stream.get()); });
+    std::jthread writer([&] { Write(direction, bytes, stream.get()); });
     LinkTransfer moved;
     const absl::Status wrong = ReadAnswers(direction, bytes, begin, stream.get(), &moved);
     if (!wrong.ok()) context.TryCancel();
@@ -141,7 +141,7 @@ uint64_t ExpectedResult(const v1::LinkNeeds& needs) {
 
 absl::Status Together(Lane* up, Lane* down, absl::Duration limit, LinkMeasurement* result) {
   absl::StatusOr<LinkTransfer> uploaded;
-  std::thread uploads(
+  std::jthread uploads(
       [&] { uploaded = up->Transfer(Direction::kUp, Measured(result->update_bytes), limit); });
   auto downloaded = down->Transfer(Direction::kDown, Measured(result->result_bytes), limit);
   uploads.join();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +16,9 @@
 #include "boost/asio/thread_pool.hpp"
 #include "common/base/address.h"
 #include "common/base/clock.h"
+#include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/http/http_connection.h"
 #include "common/http/http_limits.h"
 
@@ -241,8 +244,10 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(const std::str
     std::unique_ptr<HttpEndpoint> endpoint(new HttpEndpoint(std::move(server), bound));
     endpoint->thread_ = std::thread([server = endpoint->server_.get()] { server->Run(); });
     return endpoint;
-  } catch (const std::exception& error) {  // Asio's, when files or threads are exhausted
-    return absl::UnavailableError(absl::StrCat("HTTP: ", error.what()));
+  } catch (const boost::system::system_error& error) {  // Asio's: files or threads are exhausted
+    return Annotate(ExceptionToStatus(std::system_error(error.code())), "HTTP");
+  } catch (const std::exception& error) {
+    return Annotate(ExceptionToStatus(error), "HTTP");
   }
 }
 
