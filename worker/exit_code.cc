@@ -1,7 +1,5 @@
 #include "worker/exit_code.h"
 
-#include <csignal>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/client/probe/connection_fault.h"
@@ -34,8 +32,7 @@ constexpr ReasonCode kByReason[] = {
 
 ExitCode ExitCodeFor(const absl::Status& status, int signal) {
   if (status.ok()) return kExitDone;
-  if (signal == SIGINT) return kExitInterrupted;
-  if (signal == SIGTERM) return kExitTerminated;
+  if (signal != 0) return static_cast<ExitCode>(128 + signal);
   const std::string reason = ReasonOf(status);
   for (const ReasonCode& entry : kByReason) {
     if (entry.reason == reason) return entry.code;

@@ -177,15 +177,18 @@ std::vector<ExitCodeHelp> ExitCodes() {
       {kExitRank, "a rank of the node failed"}};
   for (const FaultRule& rule : FaultRules())
     if (rule.exit_code != 0) codes.push_back({rule.exit_code, std::string(rule.summary)});
+  codes.push_back({kExitHungUp, "SIGHUP"});
   codes.push_back({kExitInterrupted, "SIGINT"});
   codes.push_back({kExitTerminated, "SIGTERM"});
+  codes.push_back({kExitCpuTime, "SIGXCPU"});
   return codes;
 }
 
 constexpr char kHelp[] = R"(Examples:
   distro-worker --aggregator HOST:PORT --data FILE --name NAME --ca FILE --token_file FILE
       Joins the run that the aggregator holds, trains until it is done, prints a summary. Everything but the
-      data comes from the aggregator. SIGINT or SIGTERM leaves the run; a second signal ends at once.
+      data comes from the aggregator. SIGINT, SIGTERM or SIGHUP leaves the run; a second SIGINT or SIGTERM
+      ends at once.
 
   distro-worker --invite w2.invite --data FILE --state_dir DIR
       The same with a file from the operator (`distroctl invite w2`), which contains address, name, CA and token.)";

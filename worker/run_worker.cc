@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -15,7 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/exceptions.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
+#include "common/base/output.h"
 #include "common/base/parallel.h"
 #include "common/base/random.h"
 #include "common/base/reason.h"
@@ -40,12 +42,6 @@
 
 namespace distro::worker {
 namespace {
-
-absl::StatusOr<std::string> MakeScratchDir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "distro-worker-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
-  return pattern;
-}
 
 ProgressReading ReadingOf(const TrainSummary& summary) {
   return {.round = summary.next_round,
@@ -90,7 +86,7 @@ absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const To
 // A folder for downloads: that of the state, in which an interrupted download can be resumed, or a
 // temporary one.
 absl::StatusOr<std::string> ScratchDir(const LocalIdentity& identity) {
-  return identity.state != nullptr ? identity.state->path() : MakeScratchDir();
+  return identity.state != nullptr ? identity.state->path() : MakeTemporaryFolder("distro-worker");
 }
 
 TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentity& identity) {
@@ -126,7 +122,7 @@ absl::StatusOr<ComputeRates> MeasureCompute(const v1::JoinResponse& run, NodeWor
 // A requested end is not an error.
 void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker, Log* log) {
   if (status.ok()) return;
-  if (code == kExitInterrupted || code == kExitTerminated) {
+  if (code >= kExitHungUp) {
     log->Info("worker stopped", {{"exit_code", static_cast<int>(code)}});
   } else {
     log->Error("worker ended", {{"exit_code", static_cast<int>(code)},
@@ -137,7 +133,7 @@ void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker
 }
 
 void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
-  std::cout << SummaryText(summary) << std::flush;
+  OutputLines(STDOUT_FILENO).Write(SummaryText(summary));
   if (options.summary.empty()) return;
   const absl::Status status = WriteFileAtomically(options.summary, SummaryJson(summary));
   if (!status.ok()) log->Error("summary was not written", {{"reason", status}});
@@ -266,8 +262,8 @@ absl::Status Connect(const WorkerOptions& options, const LocalIdentity& identity
     exchange->Stop();
   });
   const auto unregister = absl::MakeCleanup([stop] { stop->SetHandler(nullptr); });
-  const absl::Status status =
-      Train(options, identity, exchange.get(), &phases, &metrics, log, summary);
+  const absl::Status status = CatchExceptions(
+      [&] { return Train(options, identity, exchange.get(), &phases, &metrics, log, summary); });
   exchange->Leave(status.ok() ? "done" : std::string(status.message()));
   return status;
 }
@@ -282,7 +278,8 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   const absl::StatusOr<LocalIdentity> identity = OpenLocalIdentity(options, log);
   absl::Status status =
       identity.ok() ? Node::CheckDevices(options.node).status() : identity.status();
-  if (status.ok()) status = Connect(options, *identity, stop, log, &summary);
+  if (status.ok())
+    status = CatchExceptions([&] { return Connect(options, *identity, stop, log, &summary); });
   if (!summary.run_id.empty()) Report(options, summary, log);
   const ExitCode code = ExitCodeFor(status, stop->signal());
   LogEnd(status, code, identity.ok() ? identity->name : "", log);

@@ -1,5 +1,9 @@
 #include "common/process/command_line.h"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -10,9 +14,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/process/command_text.h"
+#include "common/process/prepare_process.h"
 
 namespace distro {
 namespace {
@@ -224,6 +230,12 @@ Command CompletionCommand(std::string* shell, const Program& program, std::ostre
           }};
 }
 
+// Whoever ends before the output does has read enough: `| head -1`.
+bool ReaderHasEnded() {
+  pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 // `help log show` is `log show --help`.
 std::vector<std::string> HelpAsFlag(std::vector<std::string> words) {
   if (words.empty() || words[0] != "help") return words;
@@ -243,18 +255,23 @@ int RunProgram(const Program& program, const std::vector<std::string>& words, st
   const auto run = [&]() -> absl::StatusOr<int> {
     Parser parser(whole);
     DISTRO_ASSIGN_OR_RETURN(const Command* command, parser.Parse(HelpAsFlag(words), &text));
-    if (command != nullptr) return command->run();
-    *out << text << std::endl;
-    return 0;
+    const bool is_service = command != nullptr && command->name.empty();
+    if (is_service) DISTRO_RETURN_IF_ERROR(CheckThreads());
+    if (command == nullptr) *out << text << "\n";
+    DISTRO_ASSIGN_OR_RETURN(const int code, command == nullptr ? 0 : command->run());
+    if (is_service || out->flush().good() || ReaderHasEnded()) return code;
+    return absl::ResourceExhaustedError("standard output could not be written whole");
   };
-  const absl::StatusOr<int> code = run();
+  const absl::StatusOr<int> code = CatchExceptions(run);
   if (code.ok()) return *code;
   *error << program.name << ": " << code.status().message() << std::endl;
   return program.exit_code(code.status());
 }
 
 int RunProgram(const Program& program, int argc, char** argv) {
-  return RunProgram(program, {argv + 1, argv + argc}, &std::cout, &std::cerr);
+  PrepareProcess();
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  return RunProgram(program, words, &std::cout, &std::cerr);
 }
 
 }  // namespace distro

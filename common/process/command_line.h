@@ -68,10 +68,11 @@ struct Program {
 };
 
 // Runs the command line `words`, without the program's name. Writes help and completion to `out`,
-// and an error of the command or of the command line to `error`, after the program's name.
+// and an error of the command or of the command line to `error`, after the program's name. Output
+// that could not be written is an error of a command with a name, unless its reader has ended.
 int RunProgram(const Program& program, const std::vector<std::string>& words, std::ostream* out,
                std::ostream* error);
-// The same on the process's own streams.
+// The same on the process's own streams, after PrepareProcess.
 int RunProgram(const Program& program, int argc, char** argv);
 
 }  // namespace distro

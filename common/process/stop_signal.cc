@@ -1,17 +1,18 @@
 #include "common/process/stop_signal.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <csignal>
+#include <cerrno>
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 
 namespace distro {
 namespace {
-
-// Ends the signal thread; sent by this process only.
-constexpr int kQuit = SIGUSR1;
 
 sigset_t SetOf(std::initializer_list<int> numbers) {
   sigset_t set;
@@ -20,13 +21,18 @@ sigset_t SetOf(std::initializer_list<int> numbers) {
   return set;
 }
 
-int AwaitSignal(const sigset_t& set) {
-  int number = 0;
-  sigwait(&set, &number);
-  return number;
+// Those that stop. A shell lets the programs that a script starts with & ignore SIGINT; whoever
+// sends it to one of ours wants it to end.
+sigset_t TakenSignals() {
+  sigset_t set = SetOf({SIGINT, SIGTERM, SIGXCPU});
+  for (const int number : {SIGINT, SIGTERM, SIGXCPU}) signal(number, SIG_DFL);
+  struct sigaction of_terminal = {};
+  sigaction(SIGHUP, nullptr, &of_terminal);
+  if (of_terminal.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
+  return set;
 }
 
-// Makes the next signal end the process at once.
+// Makes the next signal of a person end the process at once.
 void EndAtNextSignal() {
   struct sigaction action = {};
   action.sa_handler = [](int number) { _exit(128 + number); };
@@ -37,15 +43,21 @@ void EndAtNextSignal() {
 
 }  // namespace
 
-StopSignal::StopSignal() {
-  const sigset_t set = SetOf({SIGINT, SIGTERM, kQuit});
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+StopSignal::StopSignal(std::function<void()> on_hang_up)
+    : on_hang_up_(std::move(on_hang_up)),
+      signals_(TakenSignals()),
+      signal_fd_(signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK)),
+      over_fd_(eventfd(0, EFD_CLOEXEC)) {
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   thread_ = std::thread([this] { Wait(); });
 }
 
 StopSignal::~StopSignal() {
-  pthread_kill(thread_.native_handle(), kQuit);
+  const uint64_t one = 1;
+  (void)!write(over_fd_, &one, sizeof(one));
   thread_.join();
+  close(signal_fd_);
+  close(over_fd_);
 }
 
 void StopSignal::SetHandler(std::function<void()> on_stop) {
@@ -55,15 +67,22 @@ void StopSignal::SetHandler(std::function<void()> on_stop) {
 }
 
 void StopSignal::Wait() {
-  const int number = AwaitSignal(SetOf({SIGINT, SIGTERM, kQuit}));
-  if (number == kQuit) return;
-  EndAtNextSignal();
-  {
-    absl::MutexLock lock(&mu_);
-    signal_.store(number);
-    if (on_stop_) on_stop_();
+  pollfd events[] = {{signal_fd_, POLLIN, 0}, {over_fd_, POLLIN, 0}};
+  while (events[1].revents == 0) {
+    if (poll(events, 2, -1) < 0) continue;
+    signalfd_siginfo info;
+    if (read(signal_fd_, &info, sizeof(info)) == sizeof(info))
+      Take(static_cast<int>(info.ssi_signo));
   }
-  AwaitSignal(SetOf({kQuit}));
+}
+
+void StopSignal::Take(int number) {
+  if (number == SIGHUP && on_hang_up_) return on_hang_up_();
+  if (signal_.load() != 0) return;
+  EndAtNextSignal();
+  absl::MutexLock lock(&mu_);
+  signal_.store(number);
+  if (on_stop_) on_stop_();
 }
 
 }  // namespace distro

@@ -1,7 +1,13 @@
-// Calls a callback on SIGINT or SIGTERM: the first signal requests an orderly end, the second ends
-// the process at once with 128 + its number, even while the callback runs. Create it before any
-// other thread, so that all threads inherit the blocked signals; at most one may exist.
+// Calls a callback at the first signal that asks for an orderly end: SIGINT, SIGTERM, SIGHUP (a
+// closed terminal) or SIGXCPU (the limit of CPU time). Then the next SIGINT or SIGTERM ends the
+// process at once with 128 + its number, even while the callback runs, and also as a container's
+// first process. Further SIGHUP and SIGXCPU change nothing: a shell repeats the one of its
+// terminal, and the kernel repeats the other every second. Where SIGHUP was ignored at the start,
+// as nohup does, it stays ignored. Create it before any other thread, so that all threads inherit
+// the blocked signals; at most one may exist.
 #pragma once
+
+#include <signal.h>
 
 #include <atomic>
 #include <functional>
@@ -14,7 +20,8 @@ namespace distro {
 
 class StopSignal {
  public:
-  StopSignal();
+  // `on_hang_up` is called at each SIGHUP, in the signal thread; such a process goes on.
+  explicit StopSignal(std::function<void()> on_hang_up = nullptr);
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
@@ -29,7 +36,12 @@ class StopSignal {
 
  private:
   void Wait();
+  void Take(int number);
 
+  const std::function<void()> on_hang_up_;
+  sigset_t signals_;
+  int signal_fd_ = -1;
+  int over_fd_ = -1;
   std::atomic<int> signal_ = 0;
   absl::Mutex mu_;
   std::function<void()> on_stop_ ABSL_GUARDED_BY(mu_);

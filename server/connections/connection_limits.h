@@ -51,12 +51,7 @@ struct ConnectionLimits {
 // Below this the aggregator does not start: 384 connections.
 inline constexpr uint64_t kMinOpenFiles = 1024;
 
-// The process's limit of open files. For main functions and checks at start: process-wide.
-
-// Raises the limit as far as the process may.
-void RaiseOpenFiles();
-
-// The process's limit of open files.
+// The process's limit of open files, which PrepareProcess has raised as far as it may.
 uint64_t OpenFilesLimit();
 
 }  // namespace distro::server

@@ -101,7 +101,8 @@ constexpr char kHelp[] =
       `distroctl run create`.
 
 Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
-SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.)";
+SIGINT or SIGTERM lets the open round end, drains and ends with 0; a second signal ends at once.
+SIGHUP does not end it: certificates and tokens are read again whenever their files change.)";
 
 }  // namespace
 

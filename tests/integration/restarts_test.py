@@ -70,7 +70,7 @@ class RestartsTest(ProcessTest):
               "the aggregator drains")
         aggregator.alive()
         aggregator.signal(signal.SIGTERM)
-        self.assertEqual(aggregator.exit_code(), -signal.SIGTERM)
+        self.assertEqual(aggregator.exit_code(), 128 + signal.SIGTERM)
 
     def test_a_worker_that_stops_goes_on_with_its_own_state(self):
         """Unused and unsent updates are restored; otherwise the bits would differ."""

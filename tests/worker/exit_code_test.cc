@@ -54,8 +54,10 @@ TEST(ExitCodeTest, AQuarantineNamesItsEnd) {
 }
 
 TEST(ExitCodeTest, ASignalShowsInTheCode) {
-  EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGINT), 130);
-  EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGTERM), 143);
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGINT), kExitInterrupted);
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGTERM), kExitTerminated);
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGHUP), kExitHungUp);
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGXCPU), kExitCpuTime);
 }
 
 // The run may be done just before the signal is seen.

@@ -90,8 +90,8 @@ constexpr char kHelp[] = R"(Examples:
       Catches up and ends, for a cron job or to look at a run.
 
 One archiver per run is enough; its --threads must replay a round in less time than a round takes
-(docs/archiver.md). Its log and metrics show when it falls behind. SIGINT or SIGTERM saves its copy
-and ends; a second signal ends at once.)";
+(docs/archiver.md). Its log and metrics show when it falls behind. SIGINT, SIGTERM or SIGHUP saves
+its copy and ends; a second SIGINT or SIGTERM ends at once.)";
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -47,7 +48,7 @@ int Run(const ArchiverOptions& options) {
   StopSignal stop;
   Log log(options.log_level);
   LogStart(options, &log);
-  const absl::Status status = Follow(options, &stop, &log);
+  const absl::Status status = CatchExceptions([&] { return Follow(options, &stop, &log); });
   const ArchiverExitCode code = ArchiverExitCodeFor(status);
   if (status.ok()) {
     log.Info("archiver ended", {{"exit_code", static_cast<int>(code)}});

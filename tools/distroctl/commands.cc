@@ -109,16 +109,22 @@ std::vector<Command> Commands(Console* console) {
   return commands;
 }
 
+Console ConsoleOn(std::ostream* out, std::ostream* error) {
+  return {.progress = [error](absl::string_view line) { *error << line << "\n"; }, .out = out};
+}
+
+Program DistroctlProgram(Console* console) {
+  return {.name = "distroctl",
+          .summary = "prepares, inspects and operates runs, and plans their cost.",
+          .commands = Commands(console),
+          .help = kHelp,
+          .exit_codes = ExitCodes(),
+          .exit_code = ExitCodeFor};
+}
+
 int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std::ostream* error) {
-  Console console = {.progress = [error](absl::string_view line) { *error << line << "\n"; },
-                     .out = out};
-  const Program program = {.name = "distroctl",
-                           .summary = "prepares, inspects and operates runs, and plans their cost.",
-                           .commands = Commands(&console),
-                           .help = kHelp,
-                           .exit_codes = ExitCodes(),
-                           .exit_code = ExitCodeFor};
-  return RunProgram(program, words, out, error);
+  Console console = ConsoleOn(out, error);
+  return RunProgram(DistroctlProgram(&console), words, out, error);
 }
 
 }  // namespace distro::tools

@@ -30,6 +30,10 @@ ExitCode ExitCodeFor(const absl::Status& status);
 // its format.
 std::vector<Command> Commands(Console* console);
 
+// Results go to `out`, progress to `error`; both are borrowed.
+Console ConsoleOn(std::ostream* out, std::ostream* error);
+Program DistroctlProgram(Console* console);
+
 // Runs `words`, a command line without the program's name. Results go to `out`, errors and progress
 // to `error`.
 int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std::ostream* error);

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/initial_snapshot.h"
@@ -104,13 +105,12 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig asked, ReadRunFile(options.run));
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, CompleteRunConfig(asked));
 
-  std::string pattern = (std::filesystem::temp_directory_path() / "distroctl-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
-  const auto remove = absl::MakeCleanup([&pattern] {
+  DISTRO_ASSIGN_OR_RETURN(const std::string folder, MakeTemporaryFolder("distroctl"));
+  const auto remove = absl::MakeCleanup([&folder] {
     std::error_code ignored;
-    std::filesystem::remove_all(pattern, ignored);
+    std::filesystem::remove_all(folder, ignored);
   });
-  const std::string path = pattern + "/snapshot.safetensors";
+  const std::string path = folder + "/snapshot.safetensors";
   DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot initial,
                           PrepareInitialSnapshot(options.model, path));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));

@@ -4,5 +4,6 @@
 #include "tools/distroctl/commands.h"
 
 int main(int argc, char** argv) {
-  return distro::tools::RunCommandLine({argv + 1, argv + argc}, &std::cout, &std::cerr);
+  distro::tools::Console console = distro::tools::ConsoleOn(&std::cout, &std::cerr);
+  return distro::RunProgram(distro::tools::DistroctlProgram(&console), argc, argv);
 }

@@ -114,7 +114,7 @@ absl::Status Watch(Admin* admin, const WatchOptions& options, const Console& con
     }
     const Report report = WorkersReport(*sample, before ? &*before : nullptr);
     ShowScreen(report, console);
-    if (++shown == options.count) return absl::OkStatus();
+    if (++shown == options.count || !*console.out) return absl::OkStatus();
     before = *std::move(sample);
   }
 }

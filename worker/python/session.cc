@@ -6,7 +6,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
+#include "common/base/exceptions.h"
+#include "common/base/folder.h"
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/random.h"
@@ -19,16 +20,6 @@
 #include "worker/train/summary.h"
 
 namespace distro::worker {
-namespace {
-
-absl::StatusOr<std::string> MakeScratchDir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "distro-train-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, "create folder", pattern);
-  return pattern;
-}
-
-}  // namespace
-
 Session::Session(SessionOptions options, ModuleTensors module)
     : options_(std::move(options)),
       module_(std::move(module)),
@@ -49,13 +40,13 @@ Session::~Session() {
 }
 
 absl::Status Session::Start() {
-  absl::Status status = Open();
-  if (!status.ok()) {
-    program_.End(status);
-    return status;
-  }
-  thread_ = std::thread([this] { Run(); });
-  return absl::OkStatus();
+  absl::Status status = CatchExceptions([this]() -> absl::Status {
+    DISTRO_RETURN_IF_ERROR(Open());
+    thread_ = std::thread([this] { Run(); });
+    return absl::OkStatus();
+  });
+  if (!status.ok()) program_.End(status);
+  return status;
 }
 
 absl::Status Session::Open() {
@@ -85,7 +76,7 @@ void Session::Close() {
 }
 
 void Session::Run() {
-  absl::Status status = Train();
+  absl::Status status = CatchExceptions([this] { return Train(); });
   exchange_->Leave(status.ok() ? "done" : std::string(status.message()));
   program_.End(std::move(status));
 }
@@ -93,7 +84,7 @@ void Session::Run() {
 absl::Status Session::Train() {
   std::string scratch_dir = options_.state_dir;
   if (state_ == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(scratch_dir, MakeScratchDir());
+    DISTRO_ASSIGN_OR_RETURN(scratch_dir, MakeTemporaryFolder("distro-train"));
   }
   const auto remove = absl::MakeCleanup([&] {
     std::error_code ignored;

@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/exceptions.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
 }
 
 absl::Status TrainingRun::Train() {
-  const absl::Status status = trainer_->Run();
+  const absl::Status status = CatchExceptions([this] { return trainer_->Run(); });
   trainer_->SaveState();
   return status;
 }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -64,6 +65,58 @@ TEST_F(StopSignalDeathTest, TheSecondSignalDoesNotWaitForTheHandler) {
     while (true) pause();
   };
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST_F(StopSignalDeathTest, AClosedTerminalAndTheLimitOfTimeStopInOrderHoweverOften) {
+  const auto run = [](int number) {
+    StopSignal stop;
+    absl::Notification called;
+    stop.SetHandler([&called] { called.Notify(); });
+    Send(number);
+    called.WaitForNotification();
+    Send(SIGHUP);
+    Send(SIGXCPU);
+    stop.SetHandler(nullptr);
+    std::exit(stop.signal());
+  };
+  EXPECT_EXIT(run(SIGHUP), ::testing::ExitedWithCode(SIGHUP), "");
+  EXPECT_EXIT(run(SIGXCPU), ::testing::ExitedWithCode(SIGXCPU), "");
+}
+
+TEST_F(StopSignalDeathTest, AHangUpThatWasIgnoredAtTheStartStaysIgnored) {
+  const auto run = [] {
+    std::signal(SIGHUP, SIG_IGN);
+    StopSignal stop;
+    Send(SIGHUP);
+    Send(SIGTERM);
+    while (stop.signal() == 0) std::this_thread::yield();
+    std::exit(stop.signal());
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(SIGTERM), "");
+}
+
+TEST_F(StopSignalDeathTest, AnInterruptThatTheShellIgnoredStops) {
+  const auto run = [] {
+    std::signal(SIGINT, SIG_IGN);
+    StopSignal stop;
+    Send(SIGINT);
+    while (stop.signal() == 0) std::this_thread::yield();
+    std::exit(stop.signal());
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(SIGINT), "");
+}
+
+TEST_F(StopSignalDeathTest, AServiceGoesOnAfterAHangUp) {
+  const auto run = [] {
+    std::atomic<int> calls = 0;
+    StopSignal stop([&calls] { ++calls; });
+    for (int i = 1; i <= 2; ++i) {
+      Send(SIGHUP);
+      while (calls < i) std::this_thread::yield();
+    }
+    std::exit(stop.signal() == 0 ? 7 : 1);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
 }
 
 TEST_F(StopSignalDeathTest, EndsWithoutASignal) {
