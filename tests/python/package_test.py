@@ -263,6 +263,16 @@ class ProgressTest(unittest.TestCase):
     def test_on_a_terminal_without_tqdm_there_is_none(self):
         self.assertEqual(self.of_a_program_on_a_terminal("import sys; sys.modules['tqdm'] = None; "), "")
 
+    def test_a_terminal_that_is_closed_ends_no_run(self):
+        bar = mock.Mock(update=mock.Mock(side_effect=OSError(5, "Input/output error")))
+        with mock.patch("distro_train._progress._bar", return_value=bar):
+            progress = Progress(3, 0)
+            for _ in range(2):
+                progress.round_ended(1.0)
+            progress.close()
+        with mock.patch.object(sys, "stderr", None):  # as where it is closed at the start
+            Progress(3, 0).round_ended(1.0)
+
     def test_without_a_terminal_there_is_none(self):
         done = subprocess.run([sys.executable, "-B", "-c", self.PROGRAM], capture_output=True, text=True, check=True)
         self.assertEqual((done.stdout, done.stderr), ("", ""))
@@ -309,6 +319,11 @@ class RefusalTest(unittest.TestCase):
         check_fingerprint([], "two")
         with self.assertRaisesRegex(ValueError, "'one' is not 'two'"):
             check_fingerprint(Named(), "two")
+
+    def test_the_folder_for_temporary_files_is_there(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TMPDIR=f"{folder}/gone"):
+            with self.assertRaisesRegex(distro_train.Error, "TMPDIR: make a temporary folder in .*/gone: No such file.*set TMPDIR"):
+                self.connect()
 
     def test_nobody_answers(self):
         ticks = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import sys
@@ -14,7 +15,7 @@ _LOG_SECONDS = 10  # between lines of the log
 
 def _bar(rounds: int, done: int) -> Any:
     """A bar of tqdm, where that is installed and stderr is a terminal; else None."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         return None
     try:
         tqdm = importlib.import_module("tqdm")
@@ -35,12 +36,19 @@ class Progress:
     def round_ended(self, loss: float) -> None:
         self._done += 1
         if self._bar is not None:
-            self._bar.update(1)
-            self._bar.set_postfix(loss=f"{loss:.4f}")
+            self._show(loss)
         elif time.monotonic() >= self._logged + _LOG_SECONDS:
             self._logged = time.monotonic()
             _log.info("round %d of %d, loss %.4f", self._done, self._rounds, loss)
 
+    def _show(self, loss: float) -> None:
+        try:
+            self._bar.update(1)
+            self._bar.set_postfix(loss=f"{loss:.4f}")
+        except OSError:  # the terminal was closed: the run goes on
+            self._bar = None
+
     def close(self) -> None:
         if self._bar is not None:
-            self._bar.close()
+            with contextlib.suppress(OSError):
+                self._bar.close()
