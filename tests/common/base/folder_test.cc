@@ -34,9 +34,12 @@ TEST(FolderTest, ExistsNeverThrows) {
 
 class TemporaryFolderTest : public ::testing::Test {
  protected:
-  TemporaryFolderTest() {
+  TemporaryFolderTest() { Unset(); }
+  ~TemporaryFolderTest() override { Unset(); }  // the next scratch folder is made there
+  static void Unset() {
     for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) unsetenv(name);
   }
+
   testing::ScratchFolder folder_;
 };
 
