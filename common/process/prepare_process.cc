@@ -1,7 +1,6 @@
 #include "common/process/prepare_process.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -104,13 +103,6 @@ void KeepOwnFilesAccessible() {
   std::abort();
 }
 
-// Libraries (MKL) find none of their parts from a folder that is gone. In /proc nobody can make
-// anything by a relative name.
-void LeaveFolderThatIsGone() {
-  char here[PATH_MAX];
-  if (getcwd(here, sizeof(here)) == nullptr && errno == ENOENT) (void)!chdir("/proc");
-}
-
 }  // namespace
 
 void PrepareProcess() {
@@ -119,7 +111,6 @@ void PrepareProcess() {
   RaiseLimit(RLIMIT_NOFILE, RLIM_INFINITY);
   PrepareStacks();
   KeepOwnFilesAccessible();
-  LeaveFolderThatIsGone();
   std::set_terminate(EndOnException);
 }
 

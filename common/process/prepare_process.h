@@ -15,8 +15,7 @@ namespace distro {
 //   Children can be waited for.
 // * Streams: closed ones are /dev/null, so that no file of a run gets their numbers.
 // * Limits: as many open files as the process may have; stacks of 8 MiB.
-// * umask: what the process makes it can read and write itself. A working directory that is gone
-//   is left.
+// * umask: what the process makes it can read and write itself.
 // * std::terminate: a thread that found no memory, or could start no other one, ends the process
 //   with 1 and a line that says so. Any other exception is our bug, and aborts after its line.
 void PrepareProcess();

@@ -20,10 +20,9 @@ WITHOUT_A_REASON = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1, signal.SIGUS
                     signal.SIGIO, signal.SIGPWR, signal.SIGRTMIN, signal.SIGRTMAX]
 
 # In front of a command: a start that goes wrong in as many ways as there are.
+FOLDER_GONE = 'mkdir -m 700 "$0" && cd "$0" && rmdir "$0"; '
 BADLY_STARTED = (
-    "bash", "-c",
-    'umask 0777; ulimit -S -n 64; ulimit -S -s 512; mkdir -m 700 "$0" && cd "$0" && rmdir "$0"; '
-    "exec env -i --block-signal=TERM,INT,HUP,PIPE --ignore-signal=INT,CHLD "
+    "umask 0777; ulimit -S -n 64; ulimit -S -s 512; exec env -i --block-signal=TERM,INT,HUP,PIPE --ignore-signal=INT,CHLD "
     "LANG=de_DE.UTF-8 LC_ALL=none TZ=Nowhere/None OMP_NUM_THREADS=many TMPDIR= "
     'bash -c \'exec -a "" "$@" <&- >&- 2>&-\' - "$@"')
 
@@ -154,7 +153,8 @@ class SignalsTest(EndingsTest):
 
 class InheritedTest(EndingsTest):
     def badly(self, *command):
-        return self.start(*BADLY_STARTED, self.space.folder / "gone", *command)
+        gone = "" if command[0] == self.binaries.worker else FOLDER_GONE
+        return self.start("bash", "-c", gone + BADLY_STARTED, self.space.folder / "gone", *command)
 
     def test_programs_that_were_started_badly_do_their_work(self):
         space = self.space
@@ -172,6 +172,14 @@ class InheritedTest(EndingsTest):
         self.assertEqual(self.badly(self.binaries.distroctl, "run", "show", aggregator.grpc, "--insecure").wait(LIMIT_SECONDS), 0)
         aggregator.send_signal(signal.SIGTERM)
         self.assertEqual(aggregator.wait(LIMIT_SECONDS), 0)
+
+    def test_a_worker_in_a_folder_that_is_gone(self):
+        """LibTorch's MKL ends the process before main."""
+        done = subprocess.run(["bash", "-c", FOLDER_GONE + 'exec "$@"', self.space.folder / "gone", self.binaries.worker, "--version"],
+                              capture_output=True, text=True, timeout=LIMIT_SECONDS)
+        if done.returncode != 0:
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(re.sub(r"/\S*/", "PATH/", re.search("Intel.*", done.stderr)[0]), PAGE)
 
     def test_a_limit_of_file_sizes_is_named(self):
         aggregator = self.space.create_run(start_workers=1)
