@@ -11,20 +11,19 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <string>
-#include <thread>
+#include <system_error>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/exceptions.h"
 
 namespace distro {
 namespace {
 
 // Those of gRPC, of rounds and of HTTP, on a machine of few cores.
-constexpr int kThreadsOfAService = 24;
+constexpr size_t kThreadsOfAService = 24;
 
 constexpr rlim_t kStackBytes = rlim_t{8} << 20;
 
@@ -114,15 +113,26 @@ void PrepareProcess() {
   std::set_terminate(EndOnException);
 }
 
+// The threads touch no heap: the first use would give each of them an arena of its own.
 absl::Status CheckThreads() {
-  absl::Notification enough;
-  std::vector<std::jthread> threads;
-  const auto end = absl::MakeCleanup([&enough] { enough.Notify(); });
-  return CatchExceptions([&]() -> absl::Status {
-    for (int i = 0; i < kThreadsOfAService; ++i)
-      threads.emplace_back([&enough] { enough.WaitForNotification(); });
-    return absl::OkStatus();
-  });
+  const auto wait = [](void* mutex) -> void* {
+    static_cast<std::mutex*>(mutex)->lock();
+    static_cast<std::mutex*>(mutex)->unlock();
+    return nullptr;
+  };
+  std::mutex all_started;
+  std::vector<pthread_t> threads;
+  int error = 0;
+  all_started.lock();
+  while (error == 0 && threads.size() < kThreadsOfAService) {
+    pthread_t thread;
+    error = pthread_create(&thread, nullptr, wait, &all_started);
+    if (error == 0) threads.push_back(thread);
+  }
+  all_started.unlock();
+  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  if (error == 0) return absl::OkStatus();
+  return ExceptionToStatus(std::system_error(error, std::generic_category()));
 }
 
 }  // namespace distro

@@ -117,6 +117,20 @@ TEST_F(PrepareProcessDeathTest, ItsOwnFilesCanBeReadAndWrittenWithAnyUmask) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
 }
 
+TEST_F(PrepareProcessDeathTest, TooFewThreadsAreNamedBeforeAnythingWaitsForThem) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need more addresses";
+#endif
+  const auto run = [] {
+    PrepareProcess();
+    if (!CheckThreads().ok()) std::exit(1);
+    const rlimit little = {.rlim_cur = 100 << 20, .rlim_max = 100 << 20};  // stacks of 8 MiB
+    setrlimit(RLIMIT_AS, &little);
+    std::exit(absl::IsResourceExhausted(CheckThreads()) ? 7 : 1);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
+}
+
 template <typename Exception>
 void ThrowInAThread(const Exception& exception) {
   PrepareProcess();
