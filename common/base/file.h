@@ -12,9 +12,9 @@
 
 namespace distro {
 
-// The status for a failed system call: NotFound (ENOENT), ResourceExhausted (ENOSPC, EDQUOT),
-// PermissionDenied (EACCES, EPERM, EROFS), AlreadyExists (EEXIST), Internal otherwise; the message
-// is "what path: strerror".
+// The status for a failed system call: NotFound (ENOENT), ResourceExhausted (ENOSPC, EDQUOT, EFBIG,
+// EMFILE), PermissionDenied (EACCES, EPERM, EROFS), AlreadyExists (EEXIST), Internal otherwise; the
+// message is "what path: strerror", and the remedy of what is exhausted.
 absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path);
 
 // The whole file. InvalidArgument: it is larger than `max_bytes`.
