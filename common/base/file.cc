@@ -1,13 +1,14 @@
 #include "common/base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -131,6 +132,17 @@ absl::Status CreateFolders(const std::string& path) {
 absl::Status SyncFolder(const std::string& path) {
   const int error = SyncNames(path);
   return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "fsync folder", path);
+}
+
+absl::Status RemoveFolder(const std::string& path) {
+  const std::string removed = path + ".removed";
+  std::error_code error;
+  std::filesystem::remove_all(removed, error);
+  if (error) return ErrnoToStatus(error.value(), "remove", removed);
+  if (rename(path.c_str(), removed.c_str()) != 0) return ErrnoToStatus(errno, "rename to", removed);
+  DISTRO_RETURN_IF_ERROR(SyncFolder(FolderOf(path)));
+  std::filesystem::remove_all(removed, error);
+  return error ? ErrnoToStatus(error.value(), "remove", removed) : absl::OkStatus();
 }
 
 void WarnIfNamesMayBeLost(const std::string& folder, Log* log) {

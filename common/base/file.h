@@ -47,6 +47,10 @@ absl::Status CreateFolders(const std::string& path);
 // fsync of a folder: makes the names in it durable, where the file system can.
 absl::Status SyncFolder(const std::string& path);
 
+// Removes a folder and what is in it. It durably loses its name first, for `path`.removed: neither
+// a reader nor a start after a loss of power finds half of it under its own.
+absl::Status RemoveFolder(const std::string& path);
+
 // Logs a warning if the file system of `folder` cannot make names durable.
 void WarnIfNamesMayBeLost(const std::string& folder, Log* log);
 

@@ -137,6 +137,7 @@ absl::Status ArchiveFolder::Reset() {
     fs::rename(path, aside / path.filename(), error);
     if (error) return ErrnoToStatus(error.value(), "move", path.string());
   }
+  DISTRO_RETURN_IF_ERROR(SyncFolder(aside.string()));
   return SyncFolder(path_);
 }
 

@@ -8,17 +8,25 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/file_system_calls.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/troubleshooting_page.h"
 
 namespace distro {
 namespace {
 
 class FileTest : public ::testing::Test {
  protected:
+  // Whether docs/troubleshooting.md has the message.
+  bool OnThePage(absl::string_view message) const {
+    const std::string words = absl::StrReplaceAll(message, {{path_, "FILE"}});
+    return testing::TroubleshootingPageHas(words, "HOST:PORT", folder_.File(""));
+  }
+
   testing::ScratchFolder folder_;
   // As FileSystemCalls reports them.
   const std::string root_ = std::filesystem::path(folder_.path()).lexically_normal();
@@ -73,6 +81,7 @@ TEST_F(FileTest, WhatIsNoFileIsNamedAndNeverWaitedFor) {
       {folder_.File("folder"), "a folder"},
       {"/dev/zero", "a device"}};
   for (const auto& [path, kind] : kinds) {
+    EXPECT_TRUE(OnThePage(kind));
     for (const absl::Status& status :
          {ReadFile(path).status(), ReadTextFile(path).status(), MappedFile::Open(path).status()}) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -104,7 +113,7 @@ TEST_F(FileTest, TextInUtf16IsRefusedByName) {
     ASSERT_TRUE(WriteFileAtomically(path_, text).ok());
     const absl::Status status = ReadTextFile(path_).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(path_ + ": is UTF-16"));
+    EXPECT_TRUE(OnThePage(status.message())) << status;
   }
 }
 
@@ -144,6 +153,22 @@ TEST_F(FileTest, AFolderIsMadeDurableInItsParent) {
   EXPECT_FALSE(CreateFolders(path_ + "/c").ok());
 }
 
+TEST_F(FileTest, AFolderLosesItsNameDurablyBeforeItsFiles) {
+  ASSERT_TRUE(CreateFolders(root_ + "/round-1.removed/left by a crash").ok());
+  ASSERT_TRUE(CreateFolders(root_ + "/round-1").ok());
+  ASSERT_TRUE(WriteFileAtomically(root_ + "/round-1/f", "bytes").ok());
+  testing::FileSystemCalls calls;
+  calls.SetHook([&](const std::string& call) {
+    if (call != "fsync_folder " + root_) return;
+    EXPECT_FALSE(std::filesystem::exists(root_ + "/round-1"));
+    EXPECT_TRUE(std::filesystem::exists(root_ + "/round-1.removed/f"));
+  });
+  ASSERT_TRUE(RemoveFolder(root_ + "/round-1").ok());
+  EXPECT_THAT(calls.calls(), ::testing::ElementsAre("rename " + root_ + "/round-1.removed",
+                                                    "fsync_folder " + root_));
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
+}
+
 TEST_F(FileTest, AFileSystemThatCannotSyncFoldersIsWarnedOf) {
   testing::FileSystemCalls calls;
   std::string lines;
@@ -155,6 +180,9 @@ TEST_F(FileTest, AFileSystemThatCannotSyncFoldersIsWarnedOf) {
   EXPECT_TRUE(WriteFileAtomically(path_, "bytes").ok());
   WarnIfNamesMayBeLost(folder_.path(), &log);
   EXPECT_THAT(lines, ::testing::HasSubstr("cannot make names durable"));
+  const std::string event =
+      lines.substr(lines.find("the file"), lines.find(" folder=") - lines.find("the file"));
+  EXPECT_TRUE(OnThePage(event)) << event;
   calls.Fail("fsync_folder", EIO);
   EXPECT_FALSE(WriteFileAtomically(path_, "bytes").ok());
 }
