@@ -14,15 +14,15 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 
 TEST(TokenFormatTest, AByteOrderMarkIsNoPartOfATextNorOfItsFingerprint) {
-  const std::string mark = "\xEF\xBB\xBF";
-  const auto tokens = FindTokens(mark + "A text.\r\n", TokenFormat::kText);
+  const std::string plain = "A text.\r\n", mark = "\xEF\xBB\xBF", marked = mark + plain;
+  const auto tokens = FindTokens(marked, TokenFormat::kText);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
-  EXPECT_EQ(tokens->bytes, "A text.\r\n") << "line ends are content";
-  const auto marked = TokenSource::FromBytes(mark + "A text.\n", TokenFormat::kText);
-  const auto plain = TokenSource::FromBytes("A text.\n", TokenFormat::kText);
-  EXPECT_EQ(*marked->Fingerprint(), *plain->Fingerprint());
+  EXPECT_EQ(tokens->bytes, plain) << "line ends are content";
+  EXPECT_EQ(*TokenSource::FromBytes(marked, TokenFormat::kText)->Fingerprint(),
+            *TokenSource::FromBytes(plain, TokenFormat::kText)->Fingerprint());
   EXPECT_EQ(FindTokens(mark, TokenFormat::kText).status().message(), "holds no token");
-  EXPECT_EQ(FindTokens(mark + "x", TokenFormat::kUint16)->bytes.size(), 4u) << "no text";
+  const std::string numbers = mark + "x";
+  EXPECT_EQ(FindTokens(numbers, TokenFormat::kUint16)->bytes.size(), 4u) << "no text";
 }
 
 TEST(TokenFormatTest, TextInUtf16IsRefusedByName) {
