@@ -166,9 +166,10 @@ absl::Status AggregatorServer::Impl::LoadRun() {
     if (host->manager() == nullptr) log->Info("no run yet: waiting for one to be created");
     return absl::OkStatus();
   }
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunJsonBytes));
-  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(json));
-  const absl::Status status = host->CreateFromFolder(config, options.model);
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(options.run, kMaxRunJsonBytes));
+  const absl::StatusOr<v1::RunConfig> config = ReadRunConfig(json);
+  if (!config.ok()) return Annotate(config.status(), options.run);
+  const absl::Status status = host->CreateFromFolder(*config, options.model);
   if (ReasonOf(status) == "other_run")
     return Annotate(status, absl::StrCat("--data_dir: ", options.data_dir));
   return status;

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/client/diagnosis.h"
 #include "common/client/link_bench.h"
@@ -185,15 +186,16 @@ absl::StatusOr<std::string> TextFloorReport(const TextFloorOptions& options) {
   const absl::StatusOr<TokenSource> tokens =
       TokenSource::OpenFile(options.data, TokenFormat::kText);
   if (!tokens.ok()) return Annotate(tokens.status(), "--data");
-  DISTRO_ASSIGN_OR_RETURN(const MappedFile text, MappedFile::Open(options.data));
+  DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(options.data));
+  const absl::string_view text = WithoutByteOrderMark(file.bytes());
   DISTRO_ASSIGN_OR_RETURN(
       const DataSplit split,
       SplitSamples(tokens->tokens(), options.sequence_length, options.held_out_fraction));
   const int64_t border = split.training_samples * options.sequence_length;
   const int64_t end = border + split.held_out_samples * options.sequence_length + 1;
-  DISTRO_ASSIGN_OR_RETURN(const TextFloor floor,
-                          ComputeTextFloor(text.bytes().substr(0, border + 1),
-                                           text.bytes().substr(border, end - border)));
+  DISTRO_ASSIGN_OR_RETURN(
+      const TextFloor floor,
+      ComputeTextFloor(text.substr(0, border + 1), text.substr(border, end - border)));
   return absl::StrFormat("byte frequencies  %.4f nats a byte\nbyte bigrams      %.4f nats a byte",
                          floor.byte_entropy, floor.bigram_cross_entropy);
 }

@@ -1,7 +1,6 @@
 #include "common/base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -12,9 +11,11 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -53,24 +54,39 @@ absl::string_view RemedyForErrno(int error_number) {
   }
 }
 
-absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "write", path);
-    bytes.remove_prefix(n);
-  }
-  return absl::OkStatus();
+// Whether `path` still is the name of the open file.
+bool IsNameOf(const std::string& path, int fd) {
+  struct stat named = {}, opened = {};
+  return lstat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 &&
+         named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
 }
 
-absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string_view> pieces) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoToStatus(errno, "create", path);
-  absl::Status status;
-  for (size_t i = 0; i < pieces.size() && status.ok(); ++i) status = WriteAll(fd, pieces[i], path);
-  if (status.ok() && fsync(fd) != 0) status = ErrnoToStatus(errno, "fsync", path);
-  if (close(fd) != 0 && status.ok()) status = ErrnoToStatus(errno, "close", path);
-  return status;
+// Creates the temporary file; one that a crash left is removed.
+absl::Status CreateTemporary(const std::string& path, mode_t mode, FileHandle* file) {
+  int error = CreateNew(path, mode, file);
+  if (error == EEXIST && unlink(path.c_str()) == 0) error = CreateNew(path, mode, file);
+  return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "create", path);
+}
+
+absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string_view> pieces,
+                          const FileHandle& file) {
+  uint64_t offset = 0;
+  for (const absl::string_view piece : pieces) {
+    const int error = WriteAllAt(file.fd(), offset, piece);
+    if (error != 0) return ErrnoToStatus(error, "write", path);
+    offset += piece.size();
+  }
+  return fsync(file.fd()) == 0 ? absl::OkStatus() : ErrnoToStatus(errno, "fsync", path);
+}
+
+absl::Status RenameOver(const std::string& temporary, const std::string& path, FileHandle file) {
+  if (!IsNameOf(temporary, file.fd())) {
+    return absl::AbortedError(
+        absl::StrCat(path, ": another process wrote it at the same time: try again"));
+  }
+  if (const int error = file.Close(); error != 0) return ErrnoToStatus(error, "close", temporary);
+  if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoToStatus(errno, "rename to", path);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -82,13 +98,11 @@ absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::strin
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  DISTRO_ASSIGN_OR_RETURN(const FileHandle file, OpenToRead(path));
   std::string bytes;
   char buffer[1 << 16];
   while (true) {
-    const ssize_t n = read(fd, buffer, sizeof(buffer));
+    const ssize_t n = read(file.fd(), buffer, sizeof(buffer));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoToStatus(errno, "read", path);
     if (n == 0) return bytes;
@@ -100,47 +114,66 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
   }
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
-  return WritePiecesAtomically(path, {bytes});
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, max_bytes));
+  if (IsUtf16(bytes)) return absl::InvalidArgumentError(absl::StrCat(path, ": ", kIsUtf16));
+  return absl::StrReplaceAll(WithoutByteOrderMark(bytes), {{"\r\n", "\n"}});
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, mode_t mode) {
+  return WritePiecesAtomically(path, {bytes}, mode);
 }
 
 absl::Status WritePiecesAtomically(const std::string& path,
-                                   absl::Span<const absl::string_view> pieces) {
+                                   absl::Span<const absl::string_view> pieces, mode_t mode) {
   const std::string temporary = absl::StrCat(path, ".tmp");
-  if (absl::Status status = WriteAndSync(temporary, pieces); !status.ok()) {
-    unlink(temporary.c_str());
+  FileHandle file;
+  DISTRO_RETURN_IF_ERROR(CreateTemporary(temporary, mode, &file));
+  absl::Status status = WriteAndSync(temporary, pieces, file);
+  if (status.ok()) status = RenameOver(temporary, path, std::move(file));
+  if (!status.ok()) {
+    if (!absl::IsAborted(status)) unlink(temporary.c_str());
     return status;
   }
-  if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoToStatus(errno, "rename to", path);
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  return SyncFolder(parent.empty() ? "." : parent.string());
+  return SyncFolder(FolderOf(path));
 }
 
 absl::Status CreateFolders(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return ErrnoToStatus(error.value(), "create folder", path);
-  return absl::OkStatus();
+  const int error = MakeFolders(path);
+  return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "create folder", path);
 }
 
 absl::Status SyncFolder(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "open folder", path);
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
-  if (fsync(fd) != 0) return ErrnoToStatus(errno, "fsync folder", path);
-  return absl::OkStatus();
+  const int error = SyncNames(path);
+  return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "fsync folder", path);
+}
+
+absl::Status RemoveFolder(const std::string& path) {
+  const std::string removed = path + ".removed";
+  std::error_code error;
+  std::filesystem::remove_all(removed, error);
+  if (error) return ErrnoToStatus(error.value(), "remove", removed);
+  if (rename(path.c_str(), removed.c_str()) != 0) return ErrnoToStatus(errno, "rename to", removed);
+  DISTRO_RETURN_IF_ERROR(SyncFolder(FolderOf(path)));
+  std::filesystem::remove_all(removed, error);
+  return error ? ErrnoToStatus(error.value(), "remove", removed) : absl::OkStatus();
+}
+
+void WarnIfNamesMayBeLost(const std::string& folder, Log* log) {
+  bool able = true;
+  if (SyncNames(folder, &able) != 0 || able) return;
+  log->Warning(
+      "the file system of this folder cannot make names durable (no fsync of folders): a loss of "
+      "power may take what was written last",
+      {{"folder", folder}, {"page", "docs/files.md"}});
 }
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  DISTRO_ASSIGN_OR_RETURN(const FileHandle file, OpenToRead(path));
   struct stat about;
-  if (fstat(fd, &about) != 0) return ErrnoToStatus(errno, "stat", path);
-  if (!S_ISREG(about.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
+  if (fstat(file.fd(), &about) != 0) return ErrnoToStatus(errno, "stat", path);
   if (about.st_size == 0) return MappedFile(nullptr, 0);
-  void* data = mmap(nullptr, about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  void* data = mmap(nullptr, about.st_size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
   if (data == MAP_FAILED) return ErrnoToStatus(errno, "map", path);
   return MappedFile(static_cast<const char*>(data), about.st_size);
 }
@@ -160,18 +193,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/lock");
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  FolderLock lock(fd);
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return ErrnoToStatus(errno, "lock", path);
-  return absl::FailedPreconditionError(absl::StrCat(folder, ": another process holds this folder"));
+  DISTRO_ASSIGN_OR_RETURN(FileHandle file, OpenOwn(path, Create::kIfAbsent));
+  if (flock(file.fd(), LOCK_EX | LOCK_NB) == 0) return FolderLock(std::move(file));
+  const int error = errno;
+  if (error == EWOULDBLOCK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder, ": another process holds this folder"));
+  }
+  if (error == ENOSYS || error == EOPNOTSUPP || error == EINVAL || error == ENOLCK) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("lock ", path, ": ", strerror(error), ": ", LacksText("locks (flock)")));
+  }
+  return ErrnoToStatus(error, "lock", path);
 }
-
-FolderLock::~FolderLock() {
-  if (fd_ >= 0) close(fd_);
-}
-
-FolderLock::FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 }  // namespace distro

@@ -14,16 +14,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/file_calls.h"
 
 namespace distro {
 
 class LineFile {
  public:
   // Opens or creates `path`, whose folder exists, and removes an incomplete last line. Statuses of
-  // ErrnoToStatus; the message names the path.
+  // OpenOwn (file_calls.h): a link is not followed; a device such as /dev/null is accepted.
   static absl::StatusOr<std::unique_ptr<LineFile>> Open(const std::string& path,
                                                         uint64_t max_bytes);
-  ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
@@ -32,14 +32,14 @@ class LineFile {
   absl::Status Append(absl::string_view line);
 
  private:
-  LineFile(std::string path, uint64_t max_bytes, int fd)
-      : path_(std::move(path)), max_bytes_(max_bytes), fd_(fd) {}
+  LineFile(std::string path, uint64_t max_bytes, FileHandle file)
+      : path_(std::move(path)), max_bytes_(max_bytes), file_(std::move(file)) {}
   absl::Status CutTornLine();
   absl::Status Rotate();
 
   const std::string path_;
   const uint64_t max_bytes_;
-  int fd_;
+  FileHandle file_;
   bool is_regular_ = false;  // not such as /dev/null, which has no end and keeps its name
   uint64_t size_ = 0;        // of whole lines
 };

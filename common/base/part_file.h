@@ -9,15 +9,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/checksum.h"
+#include "common/base/file_calls.h"
 
 namespace distro {
 
 class PartFile {
  public:
   // Opens or creates `path`.part and hashes its content. Bytes beyond `size_bytes` are dropped.
+  // InvalidArgument: there is something else of that name, such as a link.
   static absl::StatusOr<PartFile> Open(const std::string& path, uint64_t size_bytes);
-  ~PartFile();
-  PartFile(PartFile&& other) noexcept;
+  PartFile(PartFile&& other) noexcept = default;
   PartFile& operator=(PartFile&&) = delete;
 
   // Bytes written so far.
@@ -30,11 +31,11 @@ class PartFile {
   absl::Status Finish(absl::string_view sha256);
 
  private:
-  PartFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  PartFile(std::string path, FileHandle file) : path_(std::move(path)), file_(std::move(file)) {}
   absl::Status ReadBack(uint64_t size_bytes);
 
   std::string path_;
-  int fd_;
+  FileHandle file_;
   uint64_t size_ = 0;
   Sha256Stream hash_;  // of the bytes written so far
 };

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/strings/strip.h"
+
 namespace distro {
 namespace {
 
@@ -56,6 +58,16 @@ std::string ReplaceInvalidUtf8(absl::string_view bytes) {
     bytes.remove_prefix(1);
   }
   return text;
+}
+
+absl::string_view WithoutByteOrderMark(absl::string_view text) {
+  return absl::StripPrefix(text, "\xEF\xBB\xBF");
+}
+
+bool IsUtf16(absl::string_view bytes) {
+  if (bytes.size() < 2) return false;
+  const absl::string_view first = bytes.substr(0, 2);
+  return first == "\xFF\xFE" || first == "\xFE\xFF" || (first[0] == '\0') != (first[1] == '\0');
 }
 
 }  // namespace distro

@@ -59,7 +59,7 @@ std::string Normalised(const std::string& folder) {
 
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(std::string config,
-                          ReadFile(PathOf(folder, kConfigName), kMaxConfigBytes));
+                          ReadTextFile(PathOf(folder, kConfigName), kMaxConfigBytes));
   DISTRO_RETURN_IF_ERROR(Annotate(ParseConfig(config).status(), folder));
   DISTRO_ASSIGN_OR_RETURN(StoredTensors tensors, OpenStoredTensors(folder));
   return CheckpointFolder(std::move(config), std::move(tensors));
@@ -78,8 +78,7 @@ absl::Status WriteCheckpointFolder(const std::string& folder, const std::string&
   DISTRO_RETURN_IF_ERROR(WriteFiles(temporary, config, layout, tensors, companions));
   if (rename(temporary.c_str(), target.c_str()) != 0)
     return ErrnoToStatus(errno, "rename to", target);
-  const fs::path parent = fs::path(target).parent_path();
-  return SyncFolder(parent.empty() ? "." : parent.string());
+  return SyncFolder(FolderOf(target));
 }
 
 }  // namespace distro

@@ -20,7 +20,7 @@ absl::Status IndexError(absl::string_view what) {
 }
 
 absl::Status CheckFileName(absl::string_view tensor, absl::string_view file) {
-  const bool plain = absl::EndsWith(file, ".safetensors") &&
+  const bool plain = absl::EndsWithIgnoreCase(file, ".safetensors") &&
                      file.find('/') == absl::string_view::npos &&
                      file.find('\0') == absl::string_view::npos && file[0] != '.';
   if (plain) return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(absl::string_
 
 absl::StatusOr<std::vector<SafetensorsFile>> OpenShards(const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(const std::string text,
-                          ReadFile(absl::StrCat(folder, "/", kShardIndexName), kMaxIndexBytes));
+                          ReadTextFile(absl::StrCat(folder, "/", kShardIndexName), kMaxIndexBytes));
   absl::StatusOr<std::map<std::string, std::string>> index = ParseShardIndex(text);
   if (!index.ok()) return Annotate(index.status(), folder);
   std::set<std::string> names;

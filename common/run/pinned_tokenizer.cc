@@ -13,6 +13,11 @@ bool IsSha256Text(absl::string_view text) {
   return text.size() == 64 && std::ranges::all_of(text, is_hex);
 }
 
+std::string Sha256TextOf(absl::string_view text) {
+  std::string lower = absl::AsciiStrToLower(text);
+  return IsSha256Text(lower) ? lower : std::string(text);
+}
+
 absl::Status CheckTokenizer(const v1::RunConfig& config, absl::string_view tokenizer) {
   if (!tokenizer.empty() && tokenizer != kByteTokenizer && !IsSha256Text(tokenizer)) {
     return absl::InvalidArgumentError(

@@ -2,6 +2,8 @@
 // Pure; used by the aggregator and by LocalAggregator.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "distro/v1/run.pb.h"
@@ -18,5 +20,9 @@ absl::Status CheckTokenizer(const v1::RunConfig& config, absl::string_view token
 
 // Whether `text` is 64 lower-case hexadecimal digits.
 bool IsSha256Text(absl::string_view text);
+
+// `text` as this project writes it: in lower case if it is 64 hexadecimal digits of any case, as
+// people paste them; otherwise unchanged.
+std::string Sha256TextOf(absl::string_view text);
 
 }  // namespace distro

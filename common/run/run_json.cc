@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/run/pinned_tokenizer.h"
 #include "common/run/run_checks.h"
 #include "common/run/run_config.h"
 
@@ -151,6 +152,14 @@ nlohmann::ordered_json FieldToJson(const FieldDescriptor* field, const v1::RunCo
   }
 }
 
+// The fingerprint of a Python worker's data is any text, and stays as it is.
+void LowerHashes(v1::RunConfig* config) {
+  if (config->has_tokenizer_sha256())
+    config->set_tokenizer_sha256(Sha256TextOf(config->tokenizer_sha256()));
+  if (config->has_data_fingerprint() && config->workers() != v1::WORKERS_PYTHON)
+    config->set_data_fingerprint(Sha256TextOf(config->data_fingerprint()));
+}
+
 }  // namespace
 
 absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view text) {
@@ -171,6 +180,7 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view text) {
     if (value.is_null()) return RefuseKey(key, "is null: remove the key to take its default");
     DISTRO_RETURN_IF_ERROR(SetField(field, value, config));
   }
+  LowerHashes(&config);
   DISTRO_RETURN_IF_ERROR(CompleteRunConfig(config).status());
   return config;
 }

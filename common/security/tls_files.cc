@@ -58,14 +58,14 @@ absl::Time EndOf(const X509* certificate) {
 }
 
 absl::Status ReadCa(const std::string& path, TlsMaterial* material) {
-  DISTRO_ASSIGN_OR_RETURN(material->ca, ReadFile(path, kMaxPemBytes));
+  DISTRO_ASSIGN_OR_RETURN(material->ca, ReadTextFile(path, kMaxPemBytes));
   if (NextCertificate(Bytes(material->ca).get()) == nullptr) return NoPem(path, "CA certificate");
   return absl::OkStatus();
 }
 
 absl::Status ReadIdentity(const TlsFiles& files, TlsMaterial* material) {
-  DISTRO_ASSIGN_OR_RETURN(material->cert, ReadFile(files.cert, kMaxPemBytes));
-  DISTRO_ASSIGN_OR_RETURN(material->key, ReadFile(files.key, kMaxPemBytes));
+  DISTRO_ASSIGN_OR_RETURN(material->cert, ReadTextFile(files.cert, kMaxPemBytes));
+  DISTRO_ASSIGN_OR_RETURN(material->key, ReadTextFile(files.key, kMaxPemBytes));
   const Owned<X509> certificate = NextCertificate(Bytes(material->cert).get());
   if (certificate == nullptr) return NoPem(files.cert, "certificate");
   const Owned<EVP_PKEY> key = ParseKey(material->key);

@@ -38,7 +38,7 @@ bool IsToken(absl::string_view text) {
 }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFileBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxFileBytes));
   const absl::string_view token = absl::StripAsciiWhitespace(text);
   if (!IsToken(token)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -14,9 +14,9 @@ namespace {
 constexpr absl::string_view kMagic = "DSTROADM";
 constexpr uint64_t kMaxBytes = 4 << 20;
 
-absl::Status Damage(absl::string_view path, absl::string_view what) {
+absl::Status Damage(absl::string_view what) {
   return absl::DataLossError(absl::StrCat(
-      path, ": ", what,
+      what,
       ": restore the file from a copy; without one remove it: the run is then not paused and "
       "nobody is quarantined, until an operator says so again"));
 }
@@ -28,10 +28,11 @@ absl::StatusOr<std::unique_ptr<AdmissionStore>> AdmissionStore::Open(const std::
   std::unique_ptr<AdmissionStore> store(new AdmissionStore(path, disk));
   const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxBytes);
   if (absl::IsNotFound(bytes.status())) return store;
-  if (absl::IsInvalidArgument(bytes.status())) return Damage(path, "is too large");
+  if (absl::IsInvalidArgument(bytes.status())) return Damage(bytes.status().message());
   DISTRO_RETURN_IF_ERROR(bytes.status());
   absl::StatusOr<v1::StoredAdmission> value = ParseAdmission(*bytes);
-  if (absl::IsDataLoss(value.status())) return Damage(path, value.status().message());
+  if (absl::IsDataLoss(value.status()))
+    return Damage(absl::StrCat(path, ": ", value.status().message()));
   if (!value.ok()) return Annotate(value.status(), path);
   store->value_ = *std::move(value);
   return store;

@@ -1,18 +1,15 @@
 #include "server/log/disk.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
-
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/file_calls.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 
@@ -27,59 +24,47 @@ constexpr DiskOperation kOperations[] = {DiskOperation::kCreateFolder, DiskOpera
                                          DiskOperation::kLink,         DiskOperation::kRename,
                                          DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
 
-// Of a system call that returns 0 when it succeeded.
-absl::Status Checked(DiskOperation operation, int result, absl::string_view path) {
-  return result == 0 ? absl::OkStatus() : DiskError(operation, errno, path);
+// Of a call that returns 0 or an errno.
+absl::Status Checked(DiskOperation operation, int error_number, absl::string_view path) {
+  return error_number == 0 ? absl::OkStatus() : DiskError(operation, error_number, path);
 }
 
 class RealDisk final : public Disk {
  public:
   absl::Status CreateFolder(const std::string& path) override {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (!error) return absl::OkStatus();
-    return DiskError(DiskOperation::kCreateFolder, error.value(), path);
+    return Checked(DiskOperation::kCreateFolder, MakeFolders(path), path);
   }
 
   absl::StatusOr<int> Create(const std::string& path) override {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0) return DiskError(DiskOperation::kCreate, errno, path);
-    return fd;
+    FileHandle file;
+    DISTRO_RETURN_IF_ERROR(Checked(DiskOperation::kCreate, CreateNew(path, 0644, &file), path));
+    return file.Release();
   }
 
   absl::Status Write(int fd, const std::string& path, uint64_t offset,
                      absl::string_view bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return DiskError(DiskOperation::kWrite, errno, path);
-      bytes.remove_prefix(n);
-      offset += n;
-    }
-    return absl::OkStatus();
+    return Checked(DiskOperation::kWrite, WriteAllAt(fd, offset, bytes), path);
   }
 
   absl::Status Fsync(int fd, const std::string& path) override {
-    return Checked(DiskOperation::kFsync, fsync(fd), path);
+    return Checked(DiskOperation::kFsync, fsync(fd) == 0 ? 0 : errno, path);
   }
 
   absl::Status Link(const std::string& from, const std::string& to) override {
-    return Checked(DiskOperation::kLink, link(from.c_str(), to.c_str()), to);
+    return Checked(DiskOperation::kLink, GiveNewName(from, to), to);
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    return Checked(DiskOperation::kRename, rename(from.c_str(), to.c_str()), to);
+    const int error = rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+    return Checked(DiskOperation::kRename, error, to);
   }
 
   absl::Status Unlink(const std::string& path) override {
-    return Checked(DiskOperation::kUnlink, unlink(path.c_str()), path);
+    return Checked(DiskOperation::kUnlink, unlink(path.c_str()) == 0 ? 0 : errno, path);
   }
 
   absl::Status FsyncFolder(const std::string& path) override {
-    const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return DiskError(DiskOperation::kFsyncFolder, errno, path);
-    const auto closer = absl::MakeCleanup([fd] { close(fd); });
-    return Checked(DiskOperation::kFsyncFolder, fsync(fd), path);
+    return Checked(DiskOperation::kFsyncFolder, SyncNames(path), path);
   }
 };
 
@@ -109,7 +94,9 @@ absl::string_view DiskOperationName(DiskOperation operation) {
 
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path) {
   const absl::string_view name = DiskOperationName(operation);
-  const std::string message = absl::StrCat(name, " ", path, ": ", strerror(error_number));
+  std::string message = absl::StrCat(name, " ", path, ": ", strerror(error_number));
+  if (operation == DiskOperation::kLink && error_number == EOPNOTSUPP)
+    absl::StrAppend(&message, ": ", LacksText("hard links, and no rename that replaces nothing"));
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
   absl::Status status = error_number == EEXIST ? absl::AlreadyExistsError(message)
                         : error_number == ENOENT
@@ -162,8 +149,7 @@ absl::Status WriteAtomically(Disk* disk, const std::string& path, absl::string_v
     disk->Unlink(temporary).IgnoreError();
     return status;
   }
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  return disk->FsyncFolder(parent.empty() ? "." : parent.string());
+  return disk->FsyncFolder(FolderOf(path));
 }
 
 absl::Status RemoveIfThere(Disk* disk, const std::string& path) {
@@ -174,6 +160,12 @@ absl::Status RemoveIfThere(Disk* disk, const std::string& path) {
 std::optional<FileId> FileIdOf(const std::string& path) {
   struct stat about;
   if (stat(path.c_str(), &about) != 0) return std::nullopt;
+  return FileId{about.st_dev, about.st_ino};
+}
+
+std::optional<FileId> FileIdOf(int fd) {
+  struct stat about;
+  if (fstat(fd, &about) != 0) return std::nullopt;
   return FileId{about.st_dev, about.st_ino};
 }
 

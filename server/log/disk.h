@@ -52,7 +52,7 @@ class Disk {
   // The machine's disk; never destroyed, not owned by the caller.
   static Disk* Real();
 
-  // Creates `path` and its parents; an existing folder is fine.
+  // Creates `path` and its parents, each durably in its own; an existing folder is fine.
   virtual absl::Status CreateFolder(const std::string& path) = 0;
 
   // Creates a file for reading and writing. The caller closes the descriptor. AlreadyExists.
@@ -65,13 +65,14 @@ class Disk {
   // again.
   virtual absl::Status Fsync(int fd, const std::string& path) = 0;
 
-  // Gives the same file a second name. AlreadyExists: `to` exists.
+  // Gives the file the name `to`, beside `from` where the file system has hard links, otherwise in
+  // its place. AlreadyExists: `to` exists; it is never replaced.
   virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
   // Replaces `to`.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // NotFound.
   virtual absl::Status Unlink(const std::string& path) = 0;
-  // Makes the names in the folder durable.
+  // Makes the names in the folder durable, where the file system can.
   virtual absl::Status FsyncFolder(const std::string& path) = 0;
 };
 
@@ -82,7 +83,7 @@ absl::Status WriteAtomically(Disk* disk, const std::string& path, absl::string_v
 // Unlinks; a missing file is fine.
 absl::Status RemoveIfThere(Disk* disk, const std::string& path);
 
-// Identifies the file of a name. Thread-safe; not an operation of a Disk.
+// Identifies a file. Thread-safe; not an operation of a Disk.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -91,5 +92,6 @@ struct FileId {
 
 // nullopt: there is no such file, or it cannot be inspected.
 std::optional<FileId> FileIdOf(const std::string& path);
+std::optional<FileId> FileIdOf(int fd);
 
 }  // namespace distro::server

@@ -23,7 +23,7 @@ constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
 std::string PathOf(const std::string& data_dir) { return data_dir + "/epoch"; }
 
 absl::StatusOr<uint64_t> ReadEpoch(const std::string& path, bool has_run) {
-  const absl::StatusOr<std::string> text = ReadFile(path, 64);
+  const absl::StatusOr<std::string> text = ReadTextFile(path, 64);
   if (absl::IsNotFound(text.status()) && !has_run) return 0;
   if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsInvalidArgument(text.status()))
     return text.status();

@@ -1,11 +1,8 @@
 #include "server/log/incoming_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
@@ -15,17 +12,15 @@ namespace distro::server {
 namespace {
 
 absl::Status SyncFile(Disk* disk, const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
-  return disk->Fsync(fd, path);
+  DISTRO_ASSIGN_OR_RETURN(const FileHandle file, OpenToRead(path));
+  return disk->Fsync(file.fd(), path);
 }
 
-absl::StatusOr<int> OpenOrCreate(Disk* disk, const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd >= 0) return fd;
-  if (errno != ENOENT) return ErrnoToStatus(errno, "open", path);
-  return disk->Create(path);
+absl::StatusOr<FileHandle> OpenOrCreate(Disk* disk, const std::string& path) {
+  absl::StatusOr<FileHandle> file = OpenOwn(path, Create::kNo);
+  if (!absl::IsNotFound(file.status())) return file;
+  DISTRO_ASSIGN_OR_RETURN(const int fd, disk->Create(path));
+  return FileHandle(fd);
 }
 
 absl::Status RemoveAndRefuse(Disk* disk, const std::string& path, absl::string_view why) {
@@ -54,9 +49,8 @@ absl::Status AppendToFile(Disk* disk, const std::string& path, uint64_t total, u
     return absl::InvalidArgumentError(absl::StrCat("snapshot: ", data.size(), " bytes at offset ",
                                                    offset, " go beyond its ", total));
   }
-  DISTRO_ASSIGN_OR_RETURN(const int fd, OpenOrCreate(disk, path));
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
-  return disk->Write(fd, path, offset, data);
+  DISTRO_ASSIGN_OR_RETURN(const FileHandle file, OpenOrCreate(disk, path));
+  return disk->Write(file.fd(), path, offset, data);
 }
 
 absl::Status CheckIncoming(Disk* disk, const std::string& path, uint64_t bytes,

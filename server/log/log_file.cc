@@ -1,7 +1,6 @@
 #include "server/log/log_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,27 +13,22 @@
 namespace distro::server {
 
 absl::StatusOr<LogFile> LogFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "open", path);
-  return LogFile(fd, path, nullptr);
+  absl::StatusOr<FileHandle> file = OpenToRead(path);
+  if (absl::IsInvalidArgument(file.status())) return absl::DataLossError(file.status().message());
+  DISTRO_RETURN_IF_ERROR(file.status());
+  return LogFile(*std::move(file), path, nullptr);
 }
 
 absl::StatusOr<LogFile> LogFile::Create(Disk* disk, const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(const int fd, disk->Create(path));
-  return LogFile(fd, path, disk);
-}
-
-LogFile::~LogFile() {
-  if (fd_ >= 0) close(fd_);
+  return LogFile(FileHandle(fd), path, disk);
 }
 
 LogFile::LogFile(LogFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
-      path_(std::exchange(other.path_, {})),
-      disk_(other.disk_) {}
+    : file_(std::move(other.file_)), path_(std::exchange(other.path_, {})), disk_(other.disk_) {}
 
 LogFile& LogFile::operator=(LogFile&& other) noexcept {
-  std::swap(fd_, other.fd_);
+  std::swap(file_, other.file_);
   std::swap(path_, other.path_);
   std::swap(disk_, other.disk_);
   return *this;
@@ -42,17 +36,14 @@ LogFile& LogFile::operator=(LogFile&& other) noexcept {
 
 absl::StatusOr<uint64_t> LogFile::Size() const {
   struct stat about;
-  if (fstat(fd_, &about) != 0) return ErrnoToStatus(errno, "stat", path_);
-  if (!S_ISREG(about.st_mode)) {
-    return absl::DataLossError(absl::StrCat(path_, ": is not a regular file"));
-  }
+  if (fstat(file_.fd(), &about) != 0) return ErrnoToStatus(errno, "stat", path_);
   return static_cast<uint64_t>(about.st_size);
 }
 
 absl::StatusOr<std::string> LogFile::ReadAt(uint64_t offset, uint64_t size) const {
   std::string bytes(size, '\0');
   for (uint64_t done = 0; done < size;) {
-    const ssize_t n = pread(fd_, bytes.data() + done, size - done, offset + done);
+    const ssize_t n = pread(file_.fd(), bytes.data() + done, size - done, offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoToStatus(errno, "read", path_);
     if (n == 0) {
@@ -65,9 +56,9 @@ absl::StatusOr<std::string> LogFile::ReadAt(uint64_t offset, uint64_t size) cons
 }
 
 absl::Status LogFile::WriteAt(uint64_t offset, absl::string_view bytes) {
-  return disk_->Write(fd_, path_, offset, bytes);
+  return disk_->Write(file_.fd(), path_, offset, bytes);
 }
 
-absl::Status LogFile::Sync() { return disk_->Fsync(fd_, path_); }
+absl::Status LogFile::Sync() { return disk_->Fsync(file_.fd(), path_); }
 
 }  // namespace distro::server

@@ -49,7 +49,7 @@ absl::StatusOr<v1::StoredRun> ReadRunFile(const std::string& data_dir) {
   if (absl::IsNotFound(bytes.status()) && HoldsRecords(data_dir + "/rounds")) {
     return RunDamage(path + ": is missing, but the folder has rounds");
   }
-  if (absl::IsInvalidArgument(bytes.status())) return RunDamage(path + ": is too large");
+  if (absl::IsInvalidArgument(bytes.status())) return RunDamage(bytes.status().message());
   DISTRO_RETURN_IF_ERROR(bytes.status());
   absl::StatusOr<v1::StoredRun> stored = ParseRunFile(*bytes);
   if (stored.ok()) return stored;
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<v1::SnapshotInfo>> ReadSnapshotList(const std::string
   const std::string path = SnapshotListPath(data_dir);
   const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxRunFileBytes);
   if (absl::IsNotFound(bytes.status())) return std::vector<v1::SnapshotInfo>();
-  if (absl::IsInvalidArgument(bytes.status())) return ListDamage(path + ": is too large");
+  if (absl::IsInvalidArgument(bytes.status())) return ListDamage(bytes.status().message());
   DISTRO_RETURN_IF_ERROR(bytes.status());
   const absl::StatusOr<v1::StoredSnapshots> stored = ParseSnapshotsFile(*bytes);
   if (stored.ok()) return std::vector(stored->snapshots().begin(), stored->snapshots().end());

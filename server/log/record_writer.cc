@@ -83,14 +83,14 @@ absl::Status RecordFileWriter::LinkToFinalName() {
   absl::Status status = place_.disk->Link(file_.path(), place_.final_path);
   if (!absl::IsAlreadyExists(status)) return status;
   // On a network file system a lost answer repeats the request.
-  if (FileIdOf(place_.final_path) == FileIdOf(file_.path())) return absl::OkStatus();
+  if (FileIdOf(place_.final_path) == file_.id()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(place_.final_path, ": fenced: another process wrote this record: stop"));
 }
 
 // A link may exist although the call reported an error. A foreign file of that name is kept.
 void RecordFileWriter::TakeBackFinalName() {
-  const std::optional<FileId> ours = FileIdOf(file_.path());
+  const std::optional<FileId> ours = file_.id();
   if (!ours || FileIdOf(place_.final_path) != ours) return;
   if (!place_.disk->Unlink(place_.final_path).ok()) left_behind_ = ours;
 }

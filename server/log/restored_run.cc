@@ -1,6 +1,5 @@
 #include "server/log/restored_run.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>

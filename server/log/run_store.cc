@@ -92,6 +92,7 @@ absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data
         ": another aggregator holds this folder: stop it, or give this one its own --data_dir"));
   }
   DISTRO_RETURN_IF_ERROR(lock.status());
+  WarnIfNamesMayBeLost(data_dir, log);
   std::unique_ptr<RunStore> store(new RunStore(data_dir, *std::move(lock), disk, clock, log));
   DISTRO_RETURN_IF_ERROR(store->Prepare());
   DISTRO_RETURN_IF_ERROR(store->LoadRun());

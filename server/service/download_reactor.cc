@@ -1,6 +1,5 @@
 #include "server/service/download_reactor.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,10 +34,6 @@ DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, const std
   }
 }
 
-DownloadReactor::~DownloadReactor() {
-  if (file_ >= 0) close(file_);
-}
-
 absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& bytes) {
   v1::DownloadSnapshotRequest request;
   DISTRO_RETURN_IF_ERROR(ParseMessage(bytes, &request));
@@ -51,8 +46,10 @@ absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk, const grpc::ByteBuffe
   path_ = std::move(stored.path);
   offset_ = request.offset();
   size_ = stored.size_bytes;
-  file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  return file_ < 0 ? DiskError(ErrnoToStatus(errno, "open", path_)) : absl::OkStatus();
+  absl::StatusOr<FileHandle> file = OpenToRead(path_);
+  if (!file.ok()) return DiskError(file.status());
+  file_ = *std::move(file);
+  return absl::OkStatus();
 }
 
 void DownloadReactor::WriteNext() {
@@ -67,7 +64,7 @@ void DownloadReactor::WriteNext() {
 absl::Status DownloadReactor::ReadFrame() {
   std::string* data = frame_.mutable_data();
   data->resize(FrameBytes(offset_, size_));
-  const ssize_t got = pread(file_, data->data(), data->size(), static_cast<off_t>(offset_));
+  const ssize_t got = pread(file_.fd(), data->data(), data->size(), static_cast<off_t>(offset_));
   if (got < 0) return DiskError(ErrnoToStatus(errno, "read", path_));
   if (got == 0)
     return DiskError(

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/base/file_calls.h"
 #include "common/base/log.h"
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
@@ -24,7 +25,6 @@ class DownloadReactor final : public RawWriteReactor {
   DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
                   SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer, Log* log,
                   const grpc::ByteBuffer& request);
-  ~DownloadReactor() override;
 
   void OnWriteDone(bool ok) override;
   void OnDone() override { delete this; }
@@ -38,7 +38,7 @@ class DownloadReactor final : public RawWriteReactor {
   TransferObserver* const observer_;
   Log* const log_;
   std::string path_;
-  int file_ = -1;
+  FileHandle file_;
   uint64_t offset_ = 0;
   uint64_t size_ = 0;
   v1::DownloadSnapshotResponse frame_;

@@ -18,6 +18,7 @@ from unittest import mock
 
 import distro_train
 import torch
+from distro_train._connect import _name_of_tokenizer
 from distro_train._errors import error_of
 from distro_train._inner import RunOptimizer
 from distro_train._library import trainable
@@ -131,6 +132,27 @@ class StateTest(unittest.TestCase):
             with self.assertLogs("distro_train", logging.WARNING) as logged:
                 self.assertIsNone(InnerState(self.folder, run, steps).load())
             self.assertIn("begins anew", logged.output[0])
+
+
+    def test_nothing_goes_through_a_link_or_waits_for_a_pipe(self):
+        folder = pathlib.Path(self.folder)
+        victim = folder / "victim"
+        victim.write_bytes(b"theirs")
+        (folder / "inner-2.pt.tmp").symlink_to(victim)
+        InnerState(self.folder, "run", 0).save(2, {"at": 2})
+        self.assertEqual(victim.read_bytes(), b"theirs")
+        self.assertEqual(InnerState(self.folder, "run", 2).load(), {"at": 2})
+        os.mkfifo(folder / "inner-3.pt")
+        with self.assertLogs("distro_train", logging.WARNING) as logged:
+            self.assertIsNone(InnerState(self.folder, "run", 3).load())
+        self.assertIn("is not a regular file", logged.output[0])
+
+    def test_a_tokenizer_is_named_by_file_or_digits_of_any_case(self):
+        self.assertEqual(_name_of_tokenizer("AB" * 32), "ab" * 32)
+        pipe = pathlib.Path(self.folder) / "tokenizer.json"
+        os.mkfifo(pipe)
+        with self.assertRaisesRegex(ValueError, "is not a regular file"):
+            _name_of_tokenizer(str(pipe))
 
 
 class Letters:

@@ -104,6 +104,13 @@ class ViolationTest(unittest.TestCase):
         self.assertTrue(checks.check_includes("kernels/cpu/a.cc", '#include "distro/v1/run.pb.h"\n'))
         self.assertTrue(checks.check_includes("server/round/round.cc", '#include "distro/v1/admin.grpc.pb.h"\n'))
 
+    def test_who_opens_files_himself_is_found(self):
+        for text in ("#include <fcntl.h>\n", "#include <fstream>\n", 'FILE* f = fopen(name, "r");\n', "std::ifstream in(name);\n"):
+            self.assertTrue(checks.check_openers("server/log/run_store.cc", text), text)
+            self.assertEqual(checks.check_openers("common/base/file_calls.cc", text), [])
+            self.assertEqual(checks.check_openers("tests/server/log/disk_test.cc", text), [])
+        self.assertEqual(checks.check_openers("server/log/run_store.cc", "DISTRO_ASSIGN_OR_RETURN(file, OpenToRead(name));\n"), [])
+
     def test_dependencies_are_read_from_ninja(self):
         text = "a/b.cc.o: #deps 2, deps mtime 1 (VALID)\n    ../common/a.cc\n    /usr/include/x.h\n\nc.o: #deps 0, deps mtime 1 (VALID)\n"
         self.assertEqual(checks.parse_ninja_deps(text), {"a/b.cc.o": ["../common/a.cc", "/usr/include/x.h"], "c.o": []})

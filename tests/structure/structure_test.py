@@ -137,6 +137,14 @@ def check_includes(source, text):
     return complaints
 
 
+def check_openers(source, text):
+    """Complaints about a file of ours that opens files itself."""
+    if source in rules.OPENERS or source.split("/")[0] in ("tests", "bench"):
+        return []
+    found = re.findall(r"#\s*include\s*<(fcntl\.h|fstream)>|\b(fopen|[io]?fstream)\b", text)
+    return [f"{source} opens files itself ({' '.join(filter(None, found[0]))}): use common/base/file_calls.h"] if found else []
+
+
 class Tree:
     """The sources and one build folder of them."""
 
@@ -205,7 +213,8 @@ def check_text(tree):
     complaints, count = [], 0
     for source in tree.sources():
         count += 1
-        complaints += check_includes(source, (tree.root / source).read_text())
+        text = (tree.root / source).read_text()
+        complaints += check_includes(source, text) + check_openers(source, text)
     return complaints, f"{count} source files"
 
 

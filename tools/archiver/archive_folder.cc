@@ -134,6 +134,7 @@ absl::Status ArchiveFolder::Reset() {
     fs::rename(path, aside / name, error);
     if (error) return ErrnoToStatus(error.value(), "move", path);
   }
+  DISTRO_RETURN_IF_ERROR(SyncFolder(aside.string()));
   return SyncFolder(path_);
 }
 

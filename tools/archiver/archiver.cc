@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
+#include "common/base/file.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -36,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions optio
                                                           .backoff = archiver->options_.backoff,
                                                           .seed = RandomWord()}));
   DISTRO_ASSIGN_OR_RETURN(archiver->folder_, ArchiveFolder::Open(archiver->options_.data_dir));
+  WarnIfNamesMayBeLost(archiver->options_.data_dir, log);
   const std::string& lines = archiver->options_.metrics_file;
   absl::StatusOr<std::unique_ptr<RoundLines>> opened = RoundLines::Open(
       lines.empty() ? archiver->options_.data_dir + "/metrics.jsonl" : lines, log, clock);

@@ -20,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder gets this name before it is removed, so that no reader opens half of it.
-constexpr absl::string_view kRemoved = ".removed";
-
 // Folders of rounds up to `last`, newest first.
 std::vector<std::pair<uint64_t, fs::path>> List(const std::string& dir, RoundId last) {
   std::vector<std::pair<uint64_t, fs::path>> folders;
@@ -38,15 +35,6 @@ std::vector<std::pair<uint64_t, fs::path>> List(const std::string& dir, RoundId 
   }
   std::sort(folders.begin(), folders.end(), std::greater<>());
   return folders;
-}
-
-absl::Status Remove(const fs::path& folder) {
-  const fs::path removed = folder.string() + std::string(kRemoved);
-  std::error_code error;
-  fs::remove_all(removed, error);
-  if (!error) fs::rename(folder, removed, error);
-  if (!error) fs::remove_all(removed, error);
-  return error ? ErrnoToStatus(error.value(), "remove", folder.string()) : absl::OkStatus();
 }
 
 }  // namespace
@@ -65,7 +53,8 @@ absl::Status Publish(const PublishOptions& options, const Replica& replica,
                                                replica.layout(), replica.parameters(), companions));
   const std::vector<std::pair<uint64_t, fs::path>> folders = List(options.dir, round);
   for (size_t i = options.keep; options.keep > 0 && i < folders.size(); ++i) {
-    if (in_use != RoundId(folders[i].first)) DISTRO_RETURN_IF_ERROR(Remove(folders[i].second));
+    if (in_use != RoundId(folders[i].first))
+      DISTRO_RETURN_IF_ERROR(RemoveFolder(folders[i].second));
   }
   return absl::OkStatus();
 }

@@ -28,7 +28,7 @@ constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr uint64_t kProgressBytes = 64 << 20;
 
 absl::StatusOr<v1::RunConfig> ReadRunFile(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(path, kMaxConfigBytes));
   absl::StatusOr<v1::RunConfig> config = ReadRunConfig(json);
   if (!config.ok()) return Annotate(config.status(), path);
   return config;

@@ -45,8 +45,8 @@ class CertFolder {
       DISTRO_RETURN_IF_ERROR(Write("ca", ca));
       return ca;
     }
-    DISTRO_ASSIGN_OR_RETURN(ca.cert, ReadFile(File("ca.pem"), kMaxPemBytes));
-    DISTRO_ASSIGN_OR_RETURN(ca.key, ReadFile(File("ca-key.pem"), kMaxPemBytes));
+    DISTRO_ASSIGN_OR_RETURN(ca.cert, ReadTextFile(File("ca.pem"), kMaxPemBytes));
+    DISTRO_ASSIGN_OR_RETURN(ca.key, ReadTextFile(File("ca-key.pem"), kMaxPemBytes));
     return ca;
   }
   Report Made() const {
@@ -128,7 +128,7 @@ absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& 
   if (tokens_file.empty())
     return absl::InvalidArgumentError("--tokens_file: is required, the aggregator's tokens file");
   DISTRO_ASSIGN_OR_RETURN(const std::string text,
-                          ReadFile(tokens_file, server::kMaxTokensFileBytes));
+                          ReadTextFile(tokens_file, server::kMaxTokensFileBytes));
   DISTRO_RETURN_IF_ERROR(Annotate(server::TokenTable::Parse(text).status(), tokens_file));
   absl::StatusOr<std::string> kept = server::WithoutName(text, name);
   if (!kept.ok()) return Annotate(kept.status(), tokens_file);

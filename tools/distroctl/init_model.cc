@@ -63,7 +63,7 @@ absl::Status CheckFlags(const InitModelOptions& options) {
 }
 
 absl::StatusOr<Initial> OfArchitecture(const InitModelOptions& options) {
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.config, kMaxConfigBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(options.config, kMaxConfigBytes));
   const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
   if (!model.ok()) {
     return WithMessage(
@@ -82,9 +82,10 @@ absl::StatusOr<Initial> OfArchitecture(const InitModelOptions& options) {
 
 // The model's config.json: that of --config, or of the folder with the tensors, or empty.
 absl::StatusOr<std::string> ReadConfig(const InitModelOptions& options) {
-  if (!options.config.empty()) return ReadFile(options.config, kMaxConfigBytes);
+  if (!options.config.empty()) return ReadTextFile(options.config, kMaxConfigBytes);
   const std::string beside = options.from_safetensors + "/config.json";
-  if (!options.from_safetensors.empty() && Exists(beside)) return ReadFile(beside, kMaxConfigBytes);
+  if (!options.from_safetensors.empty() && Exists(beside))
+    return ReadTextFile(beside, kMaxConfigBytes);
   return std::string("{}");
 }
 
@@ -105,7 +106,7 @@ absl::StatusOr<Initial> OfTensors(const std::string& path) {
 }
 
 absl::StatusOr<Initial> OfManifest(const std::string& path, uint64_t seed) {
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxTensorManifestBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(path, kMaxTensorManifestBytes));
   absl::StatusOr<TensorManifest> parsed = ParseTensorManifest(json);
   if (!parsed.ok()) return Annotate(parsed.status(), path);
   const auto tensors = std::make_shared<const TensorManifest>(*std::move(parsed));

@@ -45,7 +45,7 @@ absl::Status Check(const InviteOptions& options, const std::string& out) {
 // The tokens file with one more line.
 absl::StatusOr<std::string> WithToken(const InviteOptions& options, server::Role role,
                                       const Invite& invite) {
-  absl::StatusOr<std::string> text = ReadFile(options.tokens_file, server::kMaxTokensFileBytes);
+  absl::StatusOr<std::string> text = ReadTextFile(options.tokens_file, server::kMaxTokensFileBytes);
   if (absl::IsNotFound(text.status())) text = std::string();
   DISTRO_RETURN_IF_ERROR(text.status());
   if (options.replace) {
@@ -66,11 +66,11 @@ absl::StatusOr<Invite> Fill(const InviteOptions& options, absl::Time now) {
     invite.expires = absl::FromUnixSeconds(absl::ToUnixSeconds(now + options.valid));
   if (!options.ca.empty()) {
     DISTRO_RETURN_IF_ERROR(Annotate(ReadTlsFiles({options.ca, "", ""}).status(), "--ca"));
-    DISTRO_ASSIGN_OR_RETURN(invite.ca, ReadFile(options.ca, kMaxInviteBytes / 2));
+    DISTRO_ASSIGN_OR_RETURN(invite.ca, ReadTextFile(options.ca, kMaxInviteBytes / 2));
     invite.ca.erase(0, invite.ca.find(kBeginCertificate));
   }
   if (options.run.empty()) return invite;
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(options.run, kMaxRunBytes));
   const absl::StatusOr<v1::RunConfig> config = ParseRunConfig(json);
   if (!config.ok()) return Annotate(config.status(), options.run);
   invite.run = config->name();

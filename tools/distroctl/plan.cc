@@ -228,7 +228,7 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   if (!options.step_seconds.empty())
     options.compute_seconds = *std::ranges::max_element(options.step_seconds);
   const std::string path = ConfigOf(options.model);
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(path, kMaxConfigBytes));
   const absl::StatusOr<std::shared_ptr<const Architecture>> model = ParseModelConfig(json);
   if (!model.ok()) return Annotate(model.status(), path);
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));

@@ -34,7 +34,7 @@ const char* HintFor(TokenFormat format) {
   return "";
 }
 
-bool IsIndexName(absl::string_view path) { return absl::EndsWith(path, ".json"); }
+bool IsIndexName(absl::string_view path) { return absl::EndsWithIgnoreCase(path, ".json"); }
 
 absl::Status CheckShardSize(const TokenShard& shard, int token_bytes, size_t size) {
   const int64_t expected = shard.tokens * token_bytes;
@@ -80,7 +80,7 @@ absl::StatusOr<TokenSource> TokenSource::OpenFile(const std::string& path, Token
 }
 
 absl::StatusOr<TokenSource> TokenSource::OpenIndex(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenIndexBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxTokenIndexBytes));
   absl::StatusOr<TokenIndex> index = ParseTokenIndex(text);
   if (!index.ok()) return Annotate(index.status(), path);
   TokenSource source;

@@ -69,6 +69,7 @@ absl::StatusOr<TokenBytes> LlmcTokens(absl::string_view bytes) {
 }
 
 absl::Status CheckUtf8(absl::string_view bytes) {
+  if (IsUtf16(bytes)) return absl::InvalidArgumentError(kIsUtf16);
   const size_t valid = ValidUtf8Prefix(bytes);
   if (valid == bytes.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("is not UTF-8 text: byte ", valid,
@@ -121,13 +122,13 @@ absl::StatusOr<TokenFormat> ParseTokenFormat(absl::string_view name) {
 
 absl::StatusOr<TokenFormat> GuessTokenFormat(absl::string_view path, absl::string_view bytes) {
   for (const char* extension : {".txt", ".md", ".pod"}) {
-    if (absl::EndsWith(path, extension)) return TokenFormat::kText;
+    if (absl::EndsWithIgnoreCase(path, extension)) return TokenFormat::kText;
   }
-  if (absl::EndsWith(path, ".u32")) return TokenFormat::kUint32;
-  if (absl::EndsWith(path, ".u16")) return TokenFormat::kUint16;
-  if (absl::EndsWith(path, ".bin")) return GuessBin(bytes);
+  if (absl::EndsWithIgnoreCase(path, ".u32")) return TokenFormat::kUint32;
+  if (absl::EndsWithIgnoreCase(path, ".u16")) return TokenFormat::kUint16;
+  if (absl::EndsWithIgnoreCase(path, ".bin")) return GuessBin(bytes);
   for (const char* extension : {".jsonl", ".ndjson", ".parquet"}) {
-    if (absl::EndsWith(path, extension)) {
+    if (absl::EndsWithIgnoreCase(path, extension)) {
       return absl::InvalidArgumentError(
           "holds documents, not tokens; make token files of them with scripts/distro-data, and "
           "give its index.json (docs/data.md)");
@@ -142,7 +143,7 @@ absl::StatusOr<TokenBytes> FindTokens(absl::string_view bytes, TokenFormat forma
   TokenBytes tokens{.bytes = bytes, .token_bytes = sizeof(uint16_t)};
   if (format == TokenFormat::kText) {
     DISTRO_RETURN_IF_ERROR(CheckUtf8(bytes));
-    tokens.token_bytes = 1;
+    tokens = {.bytes = WithoutByteOrderMark(bytes), .token_bytes = 1};
   } else if (format == TokenFormat::kLlmc) {
     DISTRO_ASSIGN_OR_RETURN(tokens, LlmcTokens(bytes));
   } else if (format == TokenFormat::kUint32) {

@@ -9,6 +9,7 @@
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/run/pinned_tokenizer.h"
 
 namespace distro::worker {
 namespace {
@@ -18,7 +19,6 @@ using nlohmann::json;
 constexpr int64_t kMaxTokens = int64_t{1} << 48;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 31;
 constexpr int64_t kMaxVocabulary16 = 1 << 16;
-constexpr size_t kHashDigits = 64;
 constexpr size_t kShownBytes = 200;
 
 absl::Status Wrong(absl::string_view key, absl::string_view what) {
@@ -58,16 +58,11 @@ absl::StatusOr<std::string> Text(const json& object, const char* key) {
   return Wrong(key, "is not a string");
 }
 
-bool IsHash(const std::string& text) {
-  return text.size() == kHashDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 absl::StatusOr<std::string> Hash(const json& object, const char* key) {
   const json& value = object[key];
-  if (value.is_string() && IsHash(value.get_ref<const std::string&>()))
-    return value.get<std::string>();
-  return Wrong(key, "is not 64 digits of lower-case hexadecimal");
+  const std::string text = value.is_string() ? Sha256TextOf(value.get<std::string>()) : "";
+  if (IsSha256Text(text)) return text;
+  return Wrong(key, "is not 64 hexadecimal digits");
 }
 
 // With a name outside the folder a downloaded index could make the worker read any file of this

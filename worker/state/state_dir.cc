@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& dir,
         absl::StrCat(dir, ": another worker has it; give each worker a --state_dir of its own"));
   }
   DISTRO_RETURN_IF_ERROR(lock.status());
+  WarnIfNamesMayBeLost(dir, log);
   return absl::WrapUnique(new StateDir(dir, *std::move(lock), log));
 }
 
@@ -34,7 +35,7 @@ std::string StateDir::StatePath() const { return absl::StrCat(dir_, "/worker.sta
 
 absl::StatusOr<std::string> StateDir::KeepName(const std::string& fresh) {
   const std::string path = absl::StrCat(dir_, "/name");
-  const absl::StatusOr<std::string> kept = ReadFile(path, kMaxNameFileBytes);
+  const absl::StatusOr<std::string> kept = ReadTextFile(path, kMaxNameFileBytes);
   if (kept.status().code() == absl::StatusCode::kNotFound) {
     DISTRO_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(fresh, "\n")));
     return fresh;

@@ -111,7 +111,7 @@ std::string InviteText(const Invite& invite) {
 }
 
 absl::StatusOr<Invite> ReadInvite(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxInviteBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxInviteBytes));
   absl::StatusOr<Invite> invite = ParseInvite(text);
   if (!invite.ok()) return Annotate(invite.status(), path);
   return invite;

@@ -28,7 +28,7 @@ TokenStore::TokenStore(std::string path, const Clock* clock, Log* log, AuthObser
       watch_({path_}, clock) {}
 
 absl::StatusOr<TokenTable> TokenStore::Read() const {
-  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_, kMaxTokensFileBytes));
+  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path_, kMaxTokensFileBytes));
   absl::StatusOr<TokenTable> table = TokenTable::Parse(text);
   if (!table.ok()) return Annotate(table.status(), path_);
   return table;

@@ -28,7 +28,7 @@ std::vector<absl::string_view> FieldsOf(absl::string_view line) {
 
 bool IsHash(absl::string_view text) {
   return text.size() == 2 * Sha256Digest().size() &&
-         text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+         text.find_first_not_of("0123456789abcdefABCDEF") == absl::string_view::npos;
 }
 
 absl::Status Bad(absl::string_view why) { return absl::InvalidArgumentError(why); }
@@ -49,7 +49,7 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
     const std::optional<Role> role = ParseRole(fields[1]);
     if (!role) return Annotate(Bad("the role is none of worker, archiver, viewer, admin"), where);
     if (!IsHash(fields[2]))
-      return Annotate(Bad("the hash is not a SHA-256 of 64 lower-case hex digits"), where);
+      return Annotate(Bad("the hash is not a SHA-256 of 64 hex digits"), where);
     const std::string hash = absl::HexStringToBytes(fields[2]);
     Entry entry = {.owner = {.name = std::string(fields[0]), .role = *role}, .hash = {}};
     if (fields.size() == 4) {

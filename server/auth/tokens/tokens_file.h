@@ -32,7 +32,7 @@ struct TokenOwner {
 class TokenTable {
  public:
   // InvalidArgument names the line: not three or four fields, an invalid name, role, hash (64
-  // lower-case hex digits) or time, a name with two roles or more than two tokens, a repeated hash.
+  // hex digits) or time, a name with two roles or more than two tokens, a repeated hash.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
   // The token's owner, even if the token has expired: the caller must check. Takes constant time:

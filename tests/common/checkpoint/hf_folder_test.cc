@@ -71,6 +71,16 @@ TEST_F(HfFolderTest, ReadsShards) {
   EXPECT_THAT(tensors.tensor(0), ElementsAre(1, 2, 3, 4));
 }
 
+TEST_F(HfFolderTest, TextMayHaveAByteOrderMark) {
+  WriteText("config.json", "\xEF\xBB\xBF{\r\n}");
+  WriteTensors("x-1.safetensors", {{"b", {2}, all_.subspan(4)}});
+  WriteText("model.safetensors.index.json",
+            "\xEF\xBB\xBF{\"weight_map\": {\"b\": \"x-1.safetensors\"}}");
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(folder->config_json(), "{\n}") << "as it travels to every checkpoint";
+}
+
 TEST_F(HfFolderTest, TensorsAreReadWithoutAConfiguration) {
   WriteTensors("any.safetensors", {{"a", {2}, all_.subspan(4)}});
   WriteTensors("model.safetensors", {{"b", {2}, all_.subspan(4)}});

@@ -125,11 +125,17 @@ TEST(ParseRunConfigTest, DataMayBeNamedByItsFingerprint) {
   const auto config = ParseRunConfig(named(sha256, ""));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->data_fingerprint(), sha256);
+  EXPECT_EQ(ParseRunConfig(named(std::string(64, 'A'), ""))->data_fingerprint(), sha256);
   for (const std::string& wrong :
-       {std::string("my data"), std::string(63, 'a'), std::string(64, 'A')})
+       {std::string("my data"), std::string(63, 'a'), std::string(64, 'g')})
     ExpectRefused(named(wrong, ""), "data_fingerprint: is not 64 hexadecimal digits",
                   "distro-worker fingerprint");
-  EXPECT_TRUE(ParseRunConfig(named("my data", R"(, "workers": "python")")).ok());
+  // Theirs is any text, and is compared as it is.
+  for (const std::string& text : {std::string("my data"), std::string(64, 'A')}) {
+    const auto python = ParseRunConfig(named(text, R"(, "workers": "python")"));
+    ASSERT_TRUE(python.ok()) << python.status();
+    EXPECT_EQ(python->data_fingerprint(), text);
+  }
   EXPECT_TRUE(ParseRunConfig(named("any", "")).ok());
   for (const std::string& length : {std::string(), std::string(129, 'a')})
     ExpectRefused(named(length, R"(, "workers": "python")"), "data_fingerprint: has ");
@@ -142,8 +148,9 @@ TEST(ParseRunConfigTest, ATokenizerMayBePinned) {
   const auto config = ParseRunConfig(pinned(std::string(64, 'a')));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->tokenizer_sha256(), std::string(64, 'a'));
+  EXPECT_EQ(ParseRunConfig(pinned(std::string(64, 'A')))->tokenizer_sha256(), std::string(64, 'a'));
   for (const std::string& wrong :
-       {std::string(), std::string("bytes"), std::string(63, 'a'), std::string(64, 'A')})
+       {std::string(), std::string("bytes"), std::string(63, 'a'), std::string(64, 'g')})
     ExpectRefused(pinned(wrong), "tokenizer_sha256: is not 64 hexadecimal digits", "sha256sum");
 }
 

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/log/log_fixture.h"
+#include "tests/testing/file_system_calls.h"
 
 namespace distro::server {
 namespace {
@@ -63,6 +64,32 @@ class CommitFaultsTest : public LogFixture {
     SetUp();
   }
 
+  void ExpectThatEachOperationMayFail() {
+    const std::vector<DiskCall> calls = CallsOfACommit();
+    for (const int error_number : {ENOSPC, EROFS}) {
+      for (const bool half_done : {false, true}) {
+        for (int n = 0; n + 1 < static_cast<int>(calls.size()); ++n) {
+          SCOPED_TRACE(absl::StrCat("operation ", n, ", ", DiskOperationName(calls[n].operation),
+                                    ", errno ", error_number, half_done ? ", half done" : ""));
+          disk_.Fail(
+              {.error_number = error_number, .after = n, .times = 1, .half_done = half_done});
+          const absl::Status status = Write(rounds_.get());
+          const bool full = error_number == ENOSPC;
+          EXPECT_EQ(status.code(),
+                    full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable)
+              << status;
+          EXPECT_EQ(ReasonOf(status), "disk");
+          EXPECT_EQ(FailedDiskOperation(status), calls[n].operation);
+          EXPECT_THAT(std::string(status.message()), HasSubstr(Dir()));
+          ExpectNothingWasPublished();
+          ExpectARetryCommits();
+          if (HasFailure()) return;
+          StartAgain();
+        }
+      }
+    }
+  }
+
   std::unique_ptr<RoundLog> rounds_;
   uint64_t expected_hash_ = 0;
 };
@@ -77,29 +104,13 @@ TEST_F(CommitFaultsTest, ACommitIsTheseOperations) {
                             DiskOperation::kFsyncFolder, DiskOperation::kUnlink}));
 }
 
-TEST_F(CommitFaultsTest, EachOperationFailsOnce) {
-  const std::vector<DiskCall> calls = CallsOfACommit();
-  for (const int error_number : {ENOSPC, EROFS}) {
-    for (const bool half_done : {false, true}) {
-      for (int n = 0; n + 1 < static_cast<int>(calls.size()); ++n) {
-        SCOPED_TRACE(absl::StrCat("operation ", n, ", ", DiskOperationName(calls[n].operation),
-                                  ", errno ", error_number, half_done ? ", half done" : ""));
-        disk_.Fail({.error_number = error_number, .after = n, .times = 1, .half_done = half_done});
-        const absl::Status status = Write(rounds_.get());
-        const bool full = error_number == ENOSPC;
-        EXPECT_EQ(status.code(),
-                  full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable)
-            << status;
-        EXPECT_EQ(ReasonOf(status), "disk");
-        EXPECT_EQ(FailedDiskOperation(status), calls[n].operation);
-        EXPECT_THAT(std::string(status.message()), HasSubstr(Dir()));
-        ExpectNothingWasPublished();
-        ExpectARetryCommits();
-        if (HasFailure()) return;
-        StartAgain();
-      }
-    }
-  }
+TEST_F(CommitFaultsTest, EachOperationFailsOnce) { ExpectThatEachOperationMayFail(); }
+
+// Then the temporary file loses its name with the final one.
+TEST_F(CommitFaultsTest, EachOperationFailsOnceWithoutHardLinks) {
+  testing::FileSystemCalls calls;
+  calls.Fail("link", EPERM);
+  ExpectThatEachOperationMayFail();
 }
 
 // The temporary file that cannot be removed is no harm: the next start does it.

@@ -4,14 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/str_replace.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/file_system_calls.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/server/faulty_disk.h"
+#include "tests/testing/troubleshooting_page.h"
 
 namespace distro::server {
 namespace {
@@ -59,6 +63,52 @@ TEST_F(DiskTest, AnAnswerAboutAPathIsNotAFailureOfTheDisk) {
   }
   EXPECT_EQ(disk_->Unlink(File("none")).code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(RemoveIfThere(disk_, File("none")).ok());
+}
+
+TEST_F(DiskTest, WithoutHardLinksANewNameReplacesNothingEither) {
+  testing::FileSystemCalls calls;
+  for (const int error : {EPERM, EOPNOTSUPP, ENOSYS}) {
+    calls.Fail("link", error);
+    WriteNew("from", "new");
+    WriteNew("taken", "old");
+    EXPECT_EQ(disk_->Link(File("from"), File("taken")).code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_EQ(*ReadFile(File("taken")), "old");
+    ASSERT_TRUE(disk_->Link(File("from"), File("to")).ok());
+    EXPECT_EQ(*ReadFile(File("to")), "new");
+    for (const char* name : {"taken", "to"}) EXPECT_TRUE(disk_->Unlink(File(name)).ok());
+  }
+}
+
+TEST_F(DiskTest, AFileSystemWithoutNewNamesIsNamedWithTheRemedy) {
+  testing::FileSystemCalls calls;
+  calls.Fail("link", EPERM);
+  calls.Fail("renameat2", EINVAL);
+  WriteNew("from", "new");
+  const absl::Status status = disk_->Link(File("from"), File("to"));
+  EXPECT_EQ(FailedDiskOperation(status), DiskOperation::kLink);
+  EXPECT_TRUE(testing::TroubleshootingPageHas(
+      absl::StrReplaceAll(status.message(), {{File("to"), "FILE"}}), "HOST:PORT", folder_.File("")))
+      << status;
+  EXPECT_EQ(*ReadFile(File("from")), "new");
+}
+
+TEST_F(DiskTest, AFolderIsMadeDurableInItsParent) {
+  testing::FileSystemCalls calls;
+  ASSERT_TRUE(disk_->CreateFolder(File("a/b")).ok());
+  EXPECT_EQ(std::ranges::count_if(
+                calls.calls(), [](const std::string& call) { return call.starts_with("fsync_"); }),
+            2);
+  calls.Fail("fsync_folder", EIO);
+  EXPECT_EQ(FailedDiskOperation(disk_->CreateFolder(File("c"))), DiskOperation::kCreateFolder);
+}
+
+TEST_F(DiskTest, AFileSystemThatCannotSyncFoldersIsNoFailure) {
+  testing::FileSystemCalls calls;
+  calls.Fail("fsync_folder", EINVAL);
+  EXPECT_TRUE(WriteAtomically(disk_, File("f"), "bytes").ok());
+  calls.Fail("fsync_folder", EIO);
+  EXPECT_EQ(FailedDiskOperation(WriteAtomically(disk_, File("f"), "more")),
+            DiskOperation::kFsyncFolder);
 }
 
 TEST_F(DiskTest, AnErrorNamesOperationPathAndCause) {

@@ -136,6 +136,12 @@ TEST_F(EpochFileTest, LookingAtItChangesNothing) {
   EXPECT_EQ(CheckEpochFile(folder_.path()).code(), absl::StatusCode::kDataLoss);
 }
 
+// The message of a missing file asks for a number: an editor of Windows writes it so.
+TEST_F(EpochFileTest, AnEditedFileMayHaveAByteOrderMarkAndACarriageReturn) {
+  WriteEpoch(absl::StrCat("\xEF\xBB\xBF", kNow + 5000 * kSecond, "\r\n"));
+  EXPECT_EQ(*Raise(), EpochId(kNow + 5000 * kSecond + 1));
+}
+
 TEST_F(EpochFileTest, RefusesAFileThatIsNotANumber) {
   for (const std::string text :
        {"", "0\n", "x\n", "-1\n", "1", "99999999999999999999\n", "18446744073709551615\n",

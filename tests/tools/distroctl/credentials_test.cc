@@ -55,6 +55,19 @@ TEST(TokenCommandTest, RevokesANameAndKeepsTheFilesMode) {
   EXPECT_THAT(RevokeTokens("w1", "").status().message(), HasSubstr("--tokens_file"));
 }
 
+TEST(TokenCommandTest, ATokensFileMayHaveAByteOrderMark) {
+  const testing::ScratchFolder folder;
+  const std::string file = folder.File("tokens");
+  const auto line = [](const char* name, char c) {
+    return server::TokensLine(name, server::Role::kWorker, std::string(43, c)) + "\r\n";
+  };
+  ASSERT_TRUE(WriteFileAtomically(file, "\xEF\xBB\xBF" + line("w1", 'a') + line("w2", 'b')).ok());
+  ASSERT_TRUE(RevokeTokens("w1", file).ok());
+  const auto table = server::TokenTable::Parse(*ReadFile(file));
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->size(), 1u);
+}
+
 TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
   const testing::ScratchFolder folder;
   const CertsOptions options = {

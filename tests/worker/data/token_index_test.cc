@@ -65,6 +65,9 @@ TEST(TokenIndexTest, IsRead) {
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_EQ(wide->format, TokenFormat::kUint32);
   EXPECT_EQ(wide->tokenizer_sha256, kHash);
+
+  other["tokenizer"]["sha256"] = std::string(64, 'A');
+  EXPECT_EQ(ParseTokenIndex(WriteJson(other))->tokenizer_sha256, kHash);
 }
 
 TEST(TokenIndexTest, NamesTheKeyThatIsWrong) {
@@ -81,7 +84,7 @@ TEST(TokenIndexTest, NamesTheKeyThatIsWrong) {
       {[](json& i) { i["vocabulary_size"] = 65537; }, "vocabulary_size: 65537"},
       {[](json& i) { i["vocabulary_size"] = 256.0; }, "vocabulary_size: "},
       {[](json& i) { i["fingerprint"] = "abc"; }, "fingerprint: "},
-      {[](json& i) { i["fingerprint"] = std::string(64, 'A'); }, "fingerprint: "},
+      {[](json& i) { i["fingerprint"] = std::string(64, 'g'); }, "fingerprint: "},
       {[](json& i) { i["tokens"] = 4; }, "tokens: 4, and those of the shards"},
       {[](json& i) { i["tokens"] = 2; }, "tokens: 2, and those of the shards"},
       {[](json& i) { i["tokens"] = -3; }, "tokens: "},

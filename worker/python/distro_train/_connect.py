@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import _library
+from . import _files, _library
 from ._follower import Follower
 from ._lead import Lead
 from ._ranks import ranks as find_ranks
@@ -113,10 +113,11 @@ def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
 
 def _name_of_tokenizer(tokenizer: str) -> str:
     """The form that the aggregator compares. ValueError: neither a file nor a name."""
-    if tokenizer == "bytes" or re.fullmatch("[0-9a-f]{64}", tokenizer):
-        return tokenizer
+    if tokenizer == "bytes" or re.fullmatch("[0-9a-fA-F]{64}", tokenizer):
+        return tokenizer.lower()
     try:
-        return hashlib.sha256(pathlib.Path(tokenizer).read_bytes()).hexdigest()
+        with _files.open_to_read(pathlib.Path(tokenizer)) as file:
+            return hashlib.sha256(file.read()).hexdigest()
     except OSError as error:
         raise ValueError(
             f"tokenizer: {tokenizer}: {error.strerror}; give the tokenizer's file, its SHA-256 in hexadecimal, or "

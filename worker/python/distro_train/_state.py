@@ -6,11 +6,12 @@ The last two are kept, so that every state file that a crash may leave has its c
 from __future__ import annotations
 
 import logging
-import os
 import pathlib
 from typing import Any
 
 import torch
+
+from . import _files
 
 _log = logging.getLogger("distro_train")
 
@@ -32,7 +33,8 @@ class InnerState:
             return None
         path = self._path(self._kept)
         try:
-            held = torch.load(path, map_location="cpu", weights_only=True)
+            with _files.open_to_read(path) as file:
+                held = torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:  # torch.load has no error of its own for a damaged file
             _log.warning("the inner optimizer begins anew: %s: %s", path, error)
             return None
@@ -45,12 +47,8 @@ class InnerState:
     def save(self, steps: int, inner: dict[str, Any]) -> None:
         """Writes it durably and atomically. OSError: it could not be written."""
         path = self._path(steps)
-        part = path.with_suffix(".part")
-        with open(part, "wb") as file:
+        with _files.written_atomically(path) as file:
             torch.save({"run_id": self._run_id, "steps": steps, "inner": inner}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
         wanted = {path, self._path(self._kept)}
         for old in self._folder.glob("inner-*"):
             if old not in wanted:

@@ -2,8 +2,11 @@
 
 #include <string>
 
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "common/base/file.h"
 #include "common/client/options/invite.h"
+#include "common/security/dev_certificates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
@@ -55,6 +58,22 @@ TEST_F(ClientTlsTest, AFaultInAnInviteIsNotLaidToTheFlagsThatItReplaces) {
   const ClientTls no_ca = {.invite = WriteInvite(std::string(kBeginCertificate) + "\nMIIB\n")};
   ExpectNames(ReadClientTls(no_ca).status(), StatusCode::kInvalidArgument,
               "--invite: ", "w2.invite");
+}
+
+// As Notepad saves them.
+TEST_F(ClientTlsTest, FilesMayHaveAByteOrderMarkAndCarriageReturns) {
+  const KeyedCertificate ca = *MakeCa({absl::Now(), absl::Hours(1)});
+  const auto edited = [](const std::string& text) {
+    return "\xEF\xBB\xBF" + absl::StrReplaceAll(text, {{"\n", "\r\n"}});
+  };
+  const ClientTls files = {.ca = Write("ca.pem", edited(ca.cert)),
+                           .token_file = Write("token", edited(token_ + "\n"))};
+  const auto read = ReadClientTls(files);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ReadClientToken(files).value_or(""), token_);
+  const ClientTls invite = {.invite = Write("w3.invite", edited(*ReadFile(WriteInvite(ca.cert))))};
+  ASSERT_TRUE(ReadClientTls(invite).ok()) << ReadClientTls(invite).status();
+  EXPECT_EQ(ReadClientToken(invite).value_or(""), token_);
 }
 
 TEST_F(ClientTlsTest, AFaultInAFileNamesItsFlag) {

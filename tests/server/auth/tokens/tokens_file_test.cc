@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/security/token.h"
 
@@ -62,6 +63,13 @@ TEST(TokenTableTest, HoldsNobodyInAnEmptyFile) {
   EXPECT_FALSE(table->Find(Token('a')).has_value());
 }
 
+TEST(TokenTableTest, AHashMayBeInUpperCase) {
+  const std::string hash = absl::AsciiStrToUpper(ToHex(Sha256(Token('a'))));
+  const auto table = TokenTable::Parse("w1 worker " + hash);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_TRUE(table->Find(Token('a')).has_value());
+}
+
 TEST(TokenTableTest, NamesTheLineThatIsWrong) {
   const std::string hash(64, '0');
   const std::pair<std::string, const char*> cases[] = {
@@ -72,7 +80,7 @@ TEST(TokenTableTest, NamesTheLineThatIsWrong) {
       {"W1 worker " + hash, "name"},
       {"w1 boss " + hash, "role"},
       {"w1 worker " + hash.substr(1), "SHA-256"},
-      {"w1 worker " + hash.substr(1) + "A", "SHA-256"},
+      {"w1 worker " + hash.substr(1) + "g", "SHA-256"},
       {TokensLine("w2", Role::kWorker, Token('a')), "earlier"},
       {TokensLine("w1", Role::kAdmin, Token('x')), "another role"},
       {TokensLine("w1", Role::kWorker, Token('x')), "two tokens"},
