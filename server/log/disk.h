@@ -32,7 +32,7 @@ absl::string_view DiskOperationName(DiskOperation operation);
 // The status of a failed operation. About the path: AlreadyExists (EEXIST), NotFound (ENOENT).
 // About the disk, with the reason "disk": ResourceExhausted if it is full (ENOSPC, EDQUOT),
 // otherwise Unavailable (read-only, an I/O error, no handles, ...); the same operation may succeed
-// later.
+// later. A file system with free bytes and no free inodes is named as such.
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path);
 
 // The operation of a status with the reason "disk".
@@ -91,5 +91,17 @@ struct FileId {
 
 // nullopt: there is no such file, or it cannot be inspected.
 std::optional<FileId> FileIdOf(const std::string& path);
+
+// What a file system has, and what of it a program without privileges may still use. Files are
+// inodes; 0 of 0: it has no limit of them.
+struct FileSystemSpace {
+  uint64_t bytes = 0;
+  uint64_t free_bytes = 0;
+  uint64_t files = 0;
+  uint64_t free_files = 0;
+};
+
+// Of the file system of `path`; nullopt: it cannot be inspected. Not an operation of a Disk.
+std::optional<FileSystemSpace> SpaceOf(const std::string& path);
 
 }  // namespace distro::server
