@@ -14,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/disk_space.h"
 #include "common/base/status_macros.h"
 
 namespace distro {
@@ -63,7 +64,7 @@ absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::strin
   const absl::StatusCode code = CodeForErrno(error_number);
   const bool full = code == absl::StatusCode::kResourceExhausted;
   return absl::Status(
-      code, absl::StrCat(what, " ", path, ": ", strerror(error_number),
+      code, absl::StrCat(what, " ", path, ": ", DiskErrorText(error_number, path),
                          full ? ": make room there, or give a folder on another disk" : ""));
 }
 

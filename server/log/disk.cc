@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/disk_space.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 
@@ -27,16 +27,6 @@ constexpr DiskOperation kOperations[] = {DiskOperation::kCreateFolder, DiskOpera
                                          DiskOperation::kWrite,        DiskOperation::kFsync,
                                          DiskOperation::kLink,         DiskOperation::kRename,
                                          DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
-
-// ENOSPC is also the error of a file system that has bytes, but no inode for another file.
-std::string ErrorText(int error_number, absl::string_view path) {
-  const std::string text = strerror(error_number);
-  if (error_number != ENOSPC) return text;
-  const auto space = SpaceOf(std::filesystem::path(std::string(path)).parent_path().string());
-  if (!space || space->files == 0 || space->free_files > 0) return text;
-  return absl::StrCat(text, " for another file: all ", space->files,
-                      " inodes of the file system are in use");
-}
 
 // Of a system call that returns 0 when it succeeded.
 absl::Status Checked(DiskOperation operation, int result, absl::string_view path) {
@@ -120,7 +110,7 @@ absl::string_view DiskOperationName(DiskOperation operation) {
 
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path) {
   const absl::string_view name = DiskOperationName(operation);
-  const std::string text = ErrorText(error_number, path);
+  const std::string text = DiskErrorText(error_number, path);
   const std::string message = absl::StrCat(name, " ", path, ": ", text);
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
   absl::Status status = error_number == EEXIST ? absl::AlreadyExistsError(message)
@@ -187,15 +177,6 @@ std::optional<FileId> FileIdOf(const std::string& path) {
   struct stat about;
   if (stat(path.c_str(), &about) != 0) return std::nullopt;
   return FileId{about.st_dev, about.st_ino};
-}
-
-std::optional<FileSystemSpace> SpaceOf(const std::string& path) {
-  struct statvfs about;
-  if (statvfs(path.c_str(), &about) != 0) return std::nullopt;
-  return FileSystemSpace{.bytes = about.f_blocks * about.f_frsize,
-                         .free_bytes = about.f_bavail * about.f_frsize,
-                         .files = about.f_files,
-                         .free_files = about.f_favail};
 }
 
 }  // namespace distro::server

@@ -92,16 +92,4 @@ struct FileId {
 // nullopt: there is no such file, or it cannot be inspected.
 std::optional<FileId> FileIdOf(const std::string& path);
 
-// What a file system has, and what of it a program without privileges may still use. Files are
-// inodes; 0 of 0: it has no limit of them.
-struct FileSystemSpace {
-  uint64_t bytes = 0;
-  uint64_t free_bytes = 0;
-  uint64_t files = 0;
-  uint64_t free_files = 0;
-};
-
-// Of the file system of `path`; nullopt: it cannot be inspected. Not an operation of a Disk.
-std::optional<FileSystemSpace> SpaceOf(const std::string& path);
-
 }  // namespace distro::server

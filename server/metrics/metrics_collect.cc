@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/disk_space.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 #include "common/update/scale.h"
-#include "server/log/disk.h"
 #include "server/metrics/metrics.h"
 #include "server/session/transition.h"
 
@@ -75,7 +75,7 @@ void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
 
 void AddDisk(const std::string& data_dir, FamilyBuilder* builder) {
   const std::string prefix = kMetricPrefix;
-  const std::optional<FileSystemSpace> space = SpaceOf(data_dir);
+  const std::optional<DiskSpace> space = SpaceOf(data_dir);
   if (!space) return;
   builder->AddGauge(prefix + "data_dir_free_bytes", "Bytes free for the data folder.", {},
                     static_cast<double>(space->free_bytes));

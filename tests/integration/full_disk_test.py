@@ -92,7 +92,7 @@ class FullDiskTest(ProcessTest):
         aggregator.await_round(30)
 
         self.use_all_inodes(folder)
-        at = self.expect_told(aggregator, f"all {INODES} inodes of the file system are in use")
+        at = self.expect_told(aggregator, f"for another file, all {INODES} inodes of the file system are in use")
         for filler in folder.glob("filler*"):
             filler.unlink()
         aggregator.await_round(at + 5)
