@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/disk_space.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
@@ -92,9 +93,9 @@ absl::Status RenameOver(const std::string& temporary, const std::string& path, F
 }  // namespace
 
 absl::Status ErrnoToStatus(int error_number, absl::string_view what, absl::string_view path) {
-  return absl::Status(
-      CodeForErrno(error_number),
-      absl::StrCat(what, " ", path, ": ", strerror(error_number), RemedyForErrno(error_number)));
+  return absl::Status(CodeForErrno(error_number),
+                      absl::StrCat(what, " ", path, ": ", DiskErrorText(error_number, path),
+                                   RemedyForErrno(error_number)));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {

@@ -85,14 +85,6 @@ uint64_t LargestRest() {
   return header.ByteSizeLong();
 }
 
-uint64_t LargestHeader(uint32_t members, const HeaderShape& shape) {
-  constexpr uint64_t kLongerLengths = 2 * 4;  // of a member and of a slot, with ranges in them
-  const uint64_t a_member =
-      LargestMember() + LargestSlot() + kLongerLengths + shape.ranges * LargestRange();
-  return LargestRest() + shape.method_bytes + members * a_member +
-         shape.segments * LargestSegment(members);
-}
-
 uint64_t MethodHeaderBytes(const v1::RunConfig& config, const Layout& layout) {
   if (config.method() != v1::METHOD_DELTAS) return 0;
   constexpr uint64_t kTagsAndLengths = 64;  // of the lists below and what is there once
@@ -110,12 +102,20 @@ HeaderShape HeaderShapeOf(const v1::RunConfig& config, const Layout& layout) {
           .ranges = 3 * (config.has_round_window() ? uint64_t{config.local_steps()} : 1) - 1};
 }
 
+uint64_t LargestHeaderBytes(uint32_t members, const HeaderShape& shape) {
+  constexpr uint64_t kLongerLengths = 2 * 4;  // of a member and of a slot, with ranges in them
+  const uint64_t a_member =
+      LargestMember() + LargestSlot() + kLongerLengths + shape.ranges * LargestRange();
+  return LargestRest() + shape.method_bytes + members * a_member +
+         shape.segments * LargestSegment(members);
+}
+
 uint32_t MostMembers(const HeaderShape& shape) {
   uint32_t fits = 0;
   uint32_t above = kMostVotes + 1;
   while (above - fits > 1) {
     const uint32_t middle = fits + (above - fits) / 2;
-    (LargestHeader(middle, shape) <= kMaxRoundHeaderBytes ? fits : above) = middle;
+    (LargestHeaderBytes(middle, shape) <= kMaxRoundHeaderBytes ? fits : above) = middle;
   }
   return fits;
 }
@@ -131,7 +131,7 @@ absl::Status CheckHeaderBound(const v1::RunConfig& config, const HeaderShape& sh
   return absl::InvalidArgumentError(absl::StrCat(
       "max_workers: the header of a round of ", config.max_workers(), " workers in ",
       shape.segments, " segments, with ", shape.ranges + 1, " ranges of samples a worker, takes ",
-      LargestHeader(config.max_workers(), shape), " bytes of ", kMaxRoundHeaderBytes, ": ",
+      LargestHeaderBytes(config.max_workers(), shape), " bytes of ", kMaxRoundHeaderBytes, ": ",
       remedy));
 }
 

@@ -27,6 +27,9 @@ HeaderShape HeaderShapeOf(const v1::RunConfig& config, const Layout& layout);
 // largest member, slot and ranges for each, without the reason (DropReasonsUnlessFits).
 uint32_t MostMembers(const HeaderShape& shape);
 
+// Bytes of the header of a round with so many members, at most, without their reasons.
+uint64_t LargestHeaderBytes(uint32_t members, const HeaderShape& shape);
+
 // InvalidArgument: the header of a round with max_workers could be too large. Names the settings to
 // change.
 absl::Status CheckHeaderBound(const v1::RunConfig& config, const HeaderShape& shape);

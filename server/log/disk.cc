@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/disk_space.h"
 #include "common/base/file_calls.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
@@ -94,7 +95,8 @@ absl::string_view DiskOperationName(DiskOperation operation) {
 
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path) {
   const absl::string_view name = DiskOperationName(operation);
-  std::string message = absl::StrCat(name, " ", path, ": ", strerror(error_number));
+  const std::string text = DiskErrorText(error_number, path);
+  std::string message = absl::StrCat(name, " ", path, ": ", text);
   if (operation == DiskOperation::kLink && error_number == EOPNOTSUPP)
     absl::StrAppend(&message, ": ", LacksText("hard links, and no rename that replaces nothing"));
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
@@ -105,7 +107,7 @@ absl::Status DiskError(DiskOperation operation, int error_number, absl::string_v
                                                    : absl::StatusCode::kUnavailable,
                                               kReason, message);
   status.SetPayload(kOperationUrl, absl::Cord(name));
-  status.SetPayload(kErrorUrl, absl::Cord(strerror(error_number)));
+  status.SetPayload(kErrorUrl, absl::Cord(text));
   return status;
 }
 

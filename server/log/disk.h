@@ -32,7 +32,7 @@ absl::string_view DiskOperationName(DiskOperation operation);
 // The status of a failed operation. About the path: AlreadyExists (EEXIST), NotFound (ENOENT).
 // About the disk, with the reason "disk": ResourceExhausted if it is full (ENOSPC, EDQUOT),
 // otherwise Unavailable (read-only, an I/O error, no handles, ...); the same operation may succeed
-// later.
+// later. A file system with free bytes and no free inodes is named as such.
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path);
 
 // The operation of a status with the reason "disk".

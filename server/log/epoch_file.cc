@@ -51,7 +51,9 @@ uint64_t EpochOfNewestRecord(const std::string& rounds_dir) {
   const auto record =
       RecordReader::Open(absl::StrCat(rounds_dir, "/", RecordName(*newest)), RecordKind::kRound);
   v1::RoundHeader header;
-  if (!record.ok() || !header.ParseFromString((*record)->header_bytes())) return 0;
+  if (!record.ok()) return 0;
+  const auto bytes = (*record)->HeaderOf(RoundId((*record)->end().value() - 1));
+  if (!bytes.ok() || !header.ParseFromString(*bytes)) return 0;
   return header.epoch() < kMaxEpoch ? header.epoch() : 0;
 }
 

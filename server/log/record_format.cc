@@ -17,11 +17,15 @@ namespace {
 
 constexpr absl::string_view kFirstMagic = "DSTROREC";
 constexpr absl::string_view kLastMagic = "DSTROEND";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;  // the newest that is known
 
-absl::StatusOr<RecordKind> KindOf(uint32_t number) {
-  for (const RecordKind kind : {RecordKind::kStart, RecordKind::kRound, RecordKind::kPruned}) {
-    if (number == static_cast<uint32_t>(kind)) return kind;
+// The version that introduced the kind.
+uint32_t VersionOf(RecordKind kind) { return kind == RecordKind::kPack ? 2 : 1; }
+
+absl::StatusOr<RecordKind> KindOf(uint32_t number, uint32_t version) {
+  for (const RecordKind kind :
+       {RecordKind::kStart, RecordKind::kRound, RecordKind::kPruned, RecordKind::kPack}) {
+    if (number == static_cast<uint32_t>(kind) && version == VersionOf(kind)) return kind;
   }
   return absl::DataLossError(absl::StrCat("is a record of an unknown kind, ", number));
 }
@@ -48,7 +52,7 @@ T At(absl::string_view bytes, size_t offset) {
 
 std::string EncodeRecordPrefix(RecordKind kind) {
   std::string bytes(kFirstMagic);
-  AppendLittleEndian(&bytes, kVersion);
+  AppendLittleEndian(&bytes, VersionOf(kind));
   AppendLittleEndian(&bytes, static_cast<uint32_t>(kind));
   return bytes;
 }
@@ -88,8 +92,9 @@ absl::StatusOr<RecordFooter> ParseRecordFooter(absl::string_view prefix, absl::s
   if (At<uint64_t>(footer, 32) != Xxh3(absl::StrCat(prefix, footer.substr(0, 32)))) {
     return absl::DataLossError("the footer's checksum does not match");
   }
-  DISTRO_RETURN_IF_ERROR(CheckFormatVersion(At<uint32_t>(prefix, 8), kVersion));
-  DISTRO_ASSIGN_OR_RETURN(const RecordKind kind, KindOf(At<uint32_t>(prefix, 12)));
+  const auto version = At<uint32_t>(prefix, 8);
+  DISTRO_RETURN_IF_ERROR(CheckFormatVersion(version, kVersion));
+  DISTRO_ASSIGN_OR_RETURN(const RecordKind kind, KindOf(At<uint32_t>(prefix, 12), version));
   RecordFooter parsed = {.kind = kind,
                          .round = At<uint64_t>(footer, 0),
                          .segments = At<uint32_t>(footer, 8),
@@ -162,6 +167,14 @@ absl::Status RoundDamage(const absl::Status& status, RoundId round) {
       ": restore this file from a copy; without one, move it and all later records away to ",
       "continue the run from round ", round.value(),
       " (workers that are further start again from the snapshot)"));
+}
+
+absl::Status PrunedDamage(const absl::Status& status) {
+  if (status.ok() || !absl::IsDataLoss(status)) return status;
+  return absl::DataLossError(absl::StrCat(
+      status.message(),
+      ": restore this file from a copy; without one continue the run in a new folder, from the "
+      "copy of its archiver (distroctl run restore)"));
 }
 
 }  // namespace distro::server

@@ -9,7 +9,8 @@
 //            magic
 //
 // Payloads fill the file from the prefix to the table without gaps, in the order in which segments
-// closed.
+// closed. In a pack the payloads are the headers of its rounds, in order, and their checksums are
+// the chain hashes.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,14 @@ enum class RecordKind : uint32_t {
   kRound = 2,
   kPruned =
       3,  // a round whose payloads were dropped: no payloads, an empty table, the round's header
+  // Consecutive rounds whose payloads were dropped: their headers in the place of payloads, no
+  // header. Its format version is 2, so that older programs refuse it as newer.
+  kPack = 4,
 };
+
+// A pack is full with so many rounds, or as soon as it has so many bytes of headers.
+inline constexpr uint64_t kPackRounds = 1024;
+inline constexpr uint64_t kPackHeaderBytes = 4 << 20;
 
 inline constexpr uint64_t kRecordPrefixBytes = 16;
 inline constexpr uint64_t kRecordTableEntryBytes = 24;
@@ -74,7 +82,7 @@ absl::StatusOr<std::vector<RecordEntry>> ParseRecordTable(absl::string_view tabl
 
 inline constexpr absl::string_view kStartRecordName = "start.record";
 
-// "0000000042.record"
+// "0000000042.record": of the round, or of a pack that begins with it.
 std::string RecordName(RoundId round);
 // nullopt: not the name of a round's record.
 std::optional<RoundId> RoundOfRecordName(absl::string_view name);
@@ -82,5 +90,7 @@ std::optional<RoundId> RoundOfRecordName(absl::string_view name);
 // Returns the status; adds the remedy for the operator to a DataLoss.
 absl::Status StartDamage(const absl::Status& status);
 absl::Status RoundDamage(const absl::Status& status, RoundId round);
+// Of a round whose payloads were dropped: the run cannot go on from it.
+absl::Status PrunedDamage(const absl::Status& status);
 
 }  // namespace distro::server

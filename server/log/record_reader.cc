@@ -39,8 +39,29 @@ absl::Status RecordReader::Load(RecordKind expected) {
   }
   DISTRO_ASSIGN_OR_RETURN(const std::string table, file_.ReadAt(table_at, table_bytes));
   DISTRO_ASSIGN_OR_RETURN(entries_, ParseRecordTable(table, footer_, table_at));
+  if (packed()) return CheckPack();
   if (pruned() && segments() != 0) return absl::DataLossError("is pruned, but has payloads");
   return absl::OkStatus();
+}
+
+absl::Status RecordReader::CheckPack() const {
+  if (segments() == 0) return absl::DataLossError("is a pack of no rounds");
+  if (!header_.empty()) return absl::DataLossError("is a pack, but has a header of its own");
+  if (end() > round()) return absl::OkStatus();
+  return absl::DataLossError("is a pack of rounds that do not exist");
+}
+
+absl::StatusOr<std::string> RecordReader::HeaderOf(RoundId round) const {
+  if (!packed()) return header_;
+  const SegmentId place(static_cast<uint32_t>(round.value() - footer_.round));
+  DISTRO_ASSIGN_OR_RETURN(std::string header, Read(place, 0, payload_bytes(place)));
+  if (Xxh3(header) == ChainHashOf(round)) return header;
+  return absl::DataLossError(absl::StrCat(file_.path(), ": the checksum of the header of round ",
+                                          round.value(), " does not match"));
+}
+
+uint64_t RecordReader::ChainHashOf(RoundId round) const {
+  return packed() ? entries_[round.value() - footer_.round].checksum : chain_hash();
 }
 
 absl::StatusOr<std::string> RecordReader::Read(SegmentId segment, uint64_t offset,

@@ -82,9 +82,10 @@ bool RoundLog::pruned(RoundId round) const {
 
 absl::StatusOr<v1::RoundHeader> RoundLog::Header(RoundId round) const {
   DISTRO_ASSIGN_OR_RETURN(const auto reader, OpenUnchanged(round));
+  DISTRO_ASSIGN_OR_RETURN(const std::string bytes, reader->HeaderOf(round));
   v1::RoundHeader header;
-  if (header.ParseFromString(reader->header_bytes())) return header;
-  return absl::DataLossError(absl::StrCat(PathOf(round), ": the header cannot be read"));
+  if (header.ParseFromString(bytes)) return header;
+  return absl::DataLossError(absl::StrCat(reader->path(), ": the header cannot be read"));
 }
 
 absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenRecord(RoundId round) const {
@@ -102,16 +103,40 @@ absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenRecord(RoundId
   return reader;
 }
 
+RoundId RoundLog::FileOf(RoundId round) const {
+  absl::MutexLock lock(&mu_);
+  auto pack = packs_.upper_bound(round.value());
+  if (pack == packs_.begin()) return round;
+  --pack;
+  return round.value() < pack->second.end ? RoundId(pack->first) : round;
+}
+
+// NotFound: the round is in no file.
+absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenFileOf(RoundId round) const {
+  auto reader = RecordReader::Open(PathOf(FileOf(round)), RecordKind::kRound);
+  if (!absl::IsNotFound(reader.status())) return reader;
+  // It was packed a moment ago, perhaps by another process. A pack keeps its name.
+  for (uint64_t back = 1; back < kPackRounds && back <= round.value(); ++back) {
+    auto pack = RecordReader::Open(PathOf(RoundId(round.value() - back)), RecordKind::kRound);
+    if (pack.ok() && (*pack)->packed())
+      return (*pack)->end() > round ? std::move(pack) : std::move(reader);
+  }
+  return reader;
+}
+
 absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenUnchanged(RoundId round) const {
-  const std::string path = PathOf(round);
-  const auto reader = RecordReader::Open(path, RecordKind::kRound);
+  const std::string path = PathOf(FileOf(round));
+  const auto damage = [&](const absl::Status& status) {
+    return pruned(round) ? PrunedDamage(status) : RoundDamage(status, round);
+  };
+  const auto reader = OpenFileOf(round);
   if (absl::IsNotFound(reader.status()))
-    return RoundDamage(absl::DataLossError(absl::StrCat(path, ": is missing")), round);
-  if (!reader.ok()) return RoundDamage(reader.status(), round);
+    return damage(absl::DataLossError(absl::StrCat(path, ": is missing")));
+  if (!reader.ok()) return damage(reader.status());
   const bool whole = (*reader)->pruned() || (*reader)->segments() == layout_->segments();
-  if (whole && (*reader)->chain_hash() == HashBefore(round.Next())) return reader;
-  return RoundDamage(absl::DataLossError(absl::StrCat(path, ": has changed since it was verified")),
-                     round);
+  const bool has_it = (*reader)->round() <= round && round < (*reader)->end();
+  if (whole && has_it && (*reader)->ChainHashOf(round) == HashBefore(round.Next())) return reader;
+  return damage(absl::DataLossError(absl::StrCat(path, ": has changed since it was verified")));
 }
 
 absl::StatusOr<std::unique_ptr<RecordWriter>> RoundLog::Begin(RoundId round) {
@@ -159,52 +184,16 @@ absl::Status RoundLog::CommitRound(RoundId round, absl::string_view header_bytes
   return absl::OkStatus();
 }
 
-absl::Status RoundLog::Prune(RoundId first_kept) {
-  uint64_t first, end;
-  {
-    absl::MutexLock lock(&mu_);
-    if (first_kept.value() >= begin_.value() + links_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("prune: round ", first_kept.value(), " is not in the log"));
-    }
-    first_round_ = std::max(first_round_, first_kept);
-    first = begin_.value();
-    end = first_kept.value();
-  }
-  bool changed = false;
-  absl::Status status;  // the first error
-  for (uint64_t i = first; i < end && (status.ok() || absl::IsDataLoss(status)); ++i) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (LinkOf(RoundId(i)).pruned) continue;
-    }
-    changed = true;
-    const absl::Status dropped = PruneRound(RoundId(i));
-    if (!dropped.ok() && (status.ok() || !absl::IsDataLoss(dropped))) status = dropped;
-  }
-  if (changed) {
-    const absl::Status synced = disk_->FsyncFolder(dir_);
-    if (status.ok()) status = synced;
-  }
-  return status;
-}
-
-absl::Status RoundLog::PruneRound(RoundId round) {
-  DISTRO_ASSIGN_OR_RETURN(const auto reader, OpenUnchanged(round));
-  DISTRO_ASSIGN_OR_RETURN(RecordFileWriter file,
-                          NewFile(PathOf(round), RecordKind::kPruned, round, 0));
-  DISTRO_RETURN_IF_ERROR(file.Replace(reader->header_bytes()));
-  absl::MutexLock lock(&mu_);
-  Link& link = LinkOf(round);
-  bytes_ = bytes_ - link.bytes + file.bytes();
-  link.bytes = file.bytes();
-  link.pruned = true;
-  return absl::OkStatus();
-}
-
 uint64_t RoundLog::bytes() const {
   absl::MutexLock lock(&mu_);
   return bytes_;
+}
+
+uint64_t RoundLog::files() const {
+  absl::MutexLock lock(&mu_);
+  uint64_t packed = 0;
+  for (const auto& [first, pack] : packs_) packed += pack.end - first;
+  return links_.size() - packed + packs_.size();
 }
 
 std::string RoundLog::PathOf(RoundId round) const {

@@ -1,9 +1,9 @@
 // The round log: one file per round, written once, and the chain of their hashes (docs/files.md has
-// the format). Of old rounds only the headers are kept: the payloads are dropped once a snapshot
-// replaces them.
+// the format). Of old rounds only the headers are kept, many in a file: the payloads are dropped
+// once a snapshot replaces them.
 //
 //   start.record          the first link of the chain
-//   0000000042.record     round 42
+//   0000000042.record     round 42, or the headers of pruned rounds from 42 on: a pack
 //   *.tmp                 a record that was not committed; removed when the log is opened. The same
 //                         name at each try, so that an error that stays has the same message.
 //
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,9 +64,9 @@ class RecordWriter {
 
 class RoundLog {
  public:
-  // Opens the log in `dir` (created if missing), removes temporary files, verifies the chain of all
-  // headers and the payload checksums of the newest `verify_payloads` records, and makes the
-  // existing names durable. DataLoss names a damaged or missing file and the remedy.
+  // Opens the log in `dir` (created if missing), removes temporary files and records whose rounds
+  // are in packs, verifies the chain of all headers and the payload checksums of the newest
+  // `verify_payloads` records, and makes the existing names durable. DataLoss names a damaged or missing file and the remedy.
   // FailedPrecondition: a file of a newer version. `layout`, `disk` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir,
                                                         const Layout* layout, int verify_payloads,
@@ -107,14 +108,16 @@ class RoundLog {
   bool pruned(RoundId round) const;
   // The first round from which on all rounds have their payloads.
   RoundId first_round() const;
-  // Drops the payloads of all rounds before `first_kept`; headers and hashes stay. Blocking, two
-  // fsyncs per round: not for the round thread. InvalidArgument: beyond next_round(). Reason
-  // "disk": some were dropped; call again for the rest. DataLoss: all were dropped except damaged
-  // or missing ones; names the first of these.
+  // Drops the payloads of all rounds before `first_kept`; headers and hashes stay, in packs. Also
+  // packs what older versions pruned. Rewrites at most one pack that is not full, kPackRounds or
+  // kPackHeaderBytes. Blocking, two fsyncs per pack: not for the round thread. InvalidArgument:
+  // beyond next_round(). Reason "disk": some were dropped; call again for the rest. DataLoss: all
+  // were dropped except damaged or missing ones; names the first of these.
   absl::Status Prune(RoundId first_kept);
 
-  // Bytes of all records.
+  // Bytes and number of all records.
   uint64_t bytes() const;
+  uint64_t files() const;
   // Sets the observer of the time of each fsync of a commit, called on the committing thread. Call
   // it before the first Begin.
   void SetFsyncObserver(RecordFileWriter::FsyncObserver observer) {
@@ -125,8 +128,13 @@ class RoundLog {
   friend class RecordWriter;
   struct Link {
     uint64_t hash = 0;   // chain hash
-    uint64_t bytes = 0;  // of the file
+    uint64_t bytes = 0;  // of the file; 0 in a pack
     bool pruned = false;
+  };
+  // A file of pruned rounds, from its key in packs_ to `end`.
+  struct Pack {
+    uint64_t end = 0;
+    uint64_t bytes = 0;  // of the file
   };
 
   RoundLog(std::string dir, const Layout* layout, Disk* disk);
@@ -134,15 +142,24 @@ class RoundLog {
   absl::Status RemoveTemporaryFiles(Log* log) const;
   absl::Status Load(int verify_payloads);
   absl::Status LoadStart();
-  absl::Status LoadRound(RoundId round, bool verify_payloads);
+  absl::Status LoadFile(RoundId round, bool verify_payloads);
+  absl::Status LoadRounds(RoundId first, const RecordReader& reader, bool verify_payloads);
+  absl::Status RemovePackedRecords(Log* log);
   absl::Status CheckHeader(RoundId round, absl::string_view header_bytes,
                            const std::vector<RecordEntry>* entries) const;  // null: pruned
   absl::StatusOr<RecordFileWriter> NewFile(const std::string& path, RecordKind kind, RoundId round,
                                            uint32_t segments);
   absl::Status Publish(RecordFileWriter* file, const std::string& path, absl::string_view header);
   absl::Status CommitRound(RoundId round, absl::string_view header_bytes, RecordFileWriter* file);
+  absl::StatusOr<std::shared_ptr<const RecordReader>> OpenFileOf(RoundId round) const;
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenUnchanged(RoundId round) const;
-  absl::Status PruneRound(RoundId round);
+  absl::Status ExtendPack(uint64_t first, uint64_t end, uint64_t* next);
+  absl::Status ReadHeaders(uint64_t first, uint64_t end, std::vector<std::string>* headers) const;
+  absl::Status WritePack(uint64_t first, const std::vector<std::string>& headers);
+  absl::Status RemovePacked();
+  RoundId FileOf(RoundId round) const;
+  Pack PackAt(uint64_t round) const;
+  bool BeginsPack(uint64_t round) const;
   void Append(const Link& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The link of the round's own record.
   Link& LinkOf(RoundId round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -161,11 +178,14 @@ class RoundLog {
   // Of the writing thread: the file that a failed commit could not remove. If set, it must be
   // removed before anything is published.
   std::optional<std::pair<std::string, FileId>> left_behind_;
+  // Of the pruning thread: records whose rounds are in a durable pack, to be removed.
+  std::vector<std::string> packed_;
 
   mutable absl::Mutex mu_;
   std::unique_ptr<const v1::StartHeader> start_ ABSL_GUARDED_BY(mu_);  // never changes once set
   RoundId begin_ ABSL_GUARDED_BY(mu_);
   std::vector<Link> links_ ABSL_GUARDED_BY(mu_);  // before round begin_, of it, of the next, ...
+  std::map<uint64_t, Pack> packs_ ABSL_GUARDED_BY(mu_);  // by the first round
   RoundId first_round_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };

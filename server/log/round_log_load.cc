@@ -1,4 +1,5 @@
 // Opening and checking a log: round_log.h.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,6 +13,18 @@
 #include "server/log/round_log.h"
 
 namespace distro::server {
+namespace {
+
+// Whether a damaged file begins like one of pruned rounds.
+bool IsPruned(const std::string& path) {
+  const auto file = LogFile::Open(path);
+  const auto prefix = file.ok() ? file->ReadAt(0, kRecordPrefixBytes) : file.status();
+  return prefix.ok() && (*prefix == EncodeRecordPrefix(RecordKind::kPack) ||
+                         *prefix == EncodeRecordPrefix(RecordKind::kPruned));
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<RoundLog>> RoundLog::Open(const std::string& dir,
                                                          const Layout* layout, int verify_payloads,
                                                          Disk* disk, Log* log) {
@@ -20,11 +33,13 @@ absl::StatusOr<std::unique_ptr<RoundLog>> RoundLog::Open(const std::string& dir,
   DISTRO_RETURN_IF_ERROR(opened->RemoveTemporaryFiles(log));
   DISTRO_RETURN_IF_ERROR(opened->Load(verify_payloads));
   // A killed process may not have fsynced the folder. No client may learn of a round that a power
-  // failure could still undo.
+  // failure could still undo, and no record may go before the name of its pack is there for good.
   DISTRO_RETURN_IF_ERROR(disk->FsyncFolder(dir));
+  DISTRO_RETURN_IF_ERROR(opened->RemovePackedRecords(log));
   log->Info("round log opened", {{"next_round", opened->next_round().value()},
                                  {"first_round", opened->first_round().value()},
                                  {"bytes", opened->bytes()},
+                                 {"files", opened->files()},
                                  {"verified", verify_payloads}});
   return opened;
 }
@@ -48,24 +63,36 @@ absl::Status RoundLog::RemoveTemporaryFiles(Log* log) const {
   return absl::OkStatus();
 }
 
+// Records that a pack replaced: the process was killed before it removed them. Only after all
+// checks of the pack and the chain.
+absl::Status RoundLog::RemovePackedRecords(Log* log) {
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(dir_));
+  for (const std::string& name : names) {
+    const std::optional<RoundId> round = RoundOfRecordName(name);
+    if (!round || FileOf(*round) == *round) continue;
+    packed_.push_back(PathOf(*round));
+  }
+  if (!packed_.empty()) log->Info("packed records removed", {{"records", packed_.size()}});
+  return RemovePacked();
+}
+
 absl::Status RoundLog::Load(int verify_payloads) {
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(dir_));
-  uint64_t rounds = 0;
+  std::optional<RoundId> last;
   bool start = false;
   for (const std::string& name : names) {
     if (name == kStartRecordName) start = true;
-    if (RoundOfRecordName(name)) ++rounds;
+    if (const auto round = RoundOfRecordName(name)) last = std::max(last, round);
   }
   if (start) DISTRO_RETURN_IF_ERROR(StartDamage(LoadStart()));
-  if (!start && rounds > 0) {
+  if (!start && last) {
     return StartDamage(
         absl::DataLossError(absl::StrCat(dir_, "/", kStartRecordName, ": is missing")));
   }
-  const uint64_t first = begin().value();
-  for (uint64_t i = 0; i < rounds; ++i) {
-    const bool verify = rounds - i <= static_cast<uint64_t>(verify_payloads);
-    const RoundId round(first + i);
-    DISTRO_RETURN_IF_ERROR(RoundDamage(LoadRound(round, verify), round));
+  while (last && next_round() <= *last) {
+    const RoundId round = next_round();
+    const bool verify = last->value() - round.value() < static_cast<uint64_t>(verify_payloads);
+    DISTRO_RETURN_IF_ERROR(LoadFile(round, verify));
   }
   return absl::OkStatus();
 }
@@ -90,28 +117,50 @@ absl::Status RoundLog::LoadStart() {
   return absl::OkStatus();
 }
 
-absl::Status RoundLog::LoadRound(RoundId round, bool verify_payloads) {
-  absl::StatusOr<std::shared_ptr<const RecordReader>> opened =
-      RecordReader::Open(PathOf(round), RecordKind::kRound);
+// Loads the rounds from `round` on that are in its file.
+absl::Status RoundLog::LoadFile(RoundId round, bool verify_payloads) {
+  const absl::StatusOr<std::shared_ptr<const RecordReader>> opened = OpenFileOf(round);
   if (absl::IsNotFound(opened.status())) {
-    return absl::DataLossError(
-        absl::StrCat(PathOf(round), ": is missing, but the folder has later records"));
+    return RoundDamage(absl::DataLossError(absl::StrCat(
+                           PathOf(round), ": is missing, but the folder has later records")),
+                       round);
   }
-  DISTRO_RETURN_IF_ERROR(opened.status());
+  if (!opened.ok()) {
+    return IsPruned(PathOf(round)) ? PrunedDamage(opened.status())
+                                   : RoundDamage(opened.status(), round);
+  }
   const RecordReader& reader = **opened;
-  const absl::Status header =
-      CheckHeader(round, reader.header_bytes(), reader.pruned() ? nullptr : &reader.entries());
-  if (!header.ok()) {
-    return absl::DataLossError(absl::StrCat(PathOf(round), ": ", header.message()));
+  const absl::Status status = LoadRounds(round, reader, verify_payloads);
+  return reader.pruned() ? PrunedDamage(status) : RoundDamage(status, round);
+}
+
+absl::Status RoundLog::LoadRounds(RoundId first, const RecordReader& reader, bool verify_payloads) {
+  const auto damage = [&](auto... what) {
+    return absl::DataLossError(absl::StrCat(reader.path(), ": ", what...));
+  };
+  if (reader.packed() && (first < reader.round() || first >= reader.end())) {
+    return damage("is the pack of rounds ", reader.round().value(), " to ",
+                  reader.end().value() - 1);
   }
-  if (reader.round() != round) {
-    return absl::DataLossError(
-        absl::StrCat(PathOf(round), ": is the record of round ", reader.round().value()));
+  const uint64_t count = reader.packed() ? reader.end().value() - first.value() : 1;
+  for (uint64_t i = 0; i < count; ++i) {
+    const RoundId round(first.value() + i);
+    const RoundId stored = reader.packed() ? round : reader.round();
+    DISTRO_ASSIGN_OR_RETURN(const std::string header, reader.HeaderOf(stored));
+    const absl::Status checked =
+        CheckHeader(round, header, reader.pruned() ? nullptr : &reader.entries());
+    if (!checked.ok()) return damage(checked.message());
+    if (stored != round) return damage("is the record of round ", stored.value());
+    absl::MutexLock lock(&mu_);
+    Append({.hash = reader.ChainHashOf(round),
+            .bytes = reader.packed() ? 0 : reader.file_bytes(),
+            .pruned = reader.pruned()});
+    if (reader.pruned()) first_round_ = round.Next();
   }
-  if (verify_payloads) DISTRO_RETURN_IF_ERROR(reader.VerifyPayloads());
+  if (!reader.packed()) return verify_payloads ? reader.VerifyPayloads() : absl::OkStatus();
   absl::MutexLock lock(&mu_);
-  Append({reader.chain_hash(), reader.file_bytes(), reader.pruned()});
-  if (reader.pruned()) first_round_ = round.Next();
+  packs_[reader.round().value()] = {.end = reader.end().value(), .bytes = reader.file_bytes()};
+  bytes_ += reader.file_bytes();
   return absl::OkStatus();
 }
 

@@ -1,10 +1,10 @@
 // AggregatorMetrics: states, which are read at each scrape.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
+#include <optional>
 #include <utility>
 
+#include "common/base/disk_space.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
 #include "common/update/scale.h"
@@ -75,13 +75,18 @@ void AddWorkers(const RunStatus& status, FamilyBuilder* builder) {
 
 void AddDisk(const std::string& data_dir, FamilyBuilder* builder) {
   const std::string prefix = kMetricPrefix;
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(data_dir, error);
-  if (error) return;
+  const std::optional<DiskSpace> space = SpaceOf(data_dir);
+  if (!space) return;
   builder->AddGauge(prefix + "data_dir_free_bytes", "Bytes free for the data folder.", {},
-                    static_cast<double>(space.available));
+                    static_cast<double>(space->free_bytes));
   builder->AddGauge(prefix + "data_dir_size_bytes", "Bytes of the data folder's file system.", {},
-                    static_cast<double>(space.capacity));
+                    static_cast<double>(space->bytes));
+  builder->AddGauge(prefix + "data_dir_free_files",
+                    "Files that the file system of the data folder still has room for.", {},
+                    static_cast<double>(space->free_files));
+  builder->AddGauge(prefix + "data_dir_size_files",
+                    "Inodes of the data folder's file system; 0: it has no limit of them.", {},
+                    static_cast<double>(space->files));
 }
 
 void AddCaps(absl::string_view caps, FamilyBuilder* builder) {
@@ -127,6 +132,8 @@ std::vector<prometheus::MetricFamily> AggregatorMetrics::Collect(const RunHost& 
   AddRecorded(&builder);
   builder.AddGauge(std::string(kMetricPrefix) + "log_bytes", "Bytes of the round log.", {},
                    static_cast<double>(host.log_bytes()));
+  builder.AddGauge(std::string(kMetricPrefix) + "log_files", "Files of the round log.", {},
+                   static_cast<double>(host.log_files()));
   AddDisk(data_dir, &builder);
   AppendFamilies(builder.Take(), &families);
   AppendFamilies(ProcessMetrics(), &families);

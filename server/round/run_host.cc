@@ -229,4 +229,9 @@ uint64_t RunHost::log_bytes() const {
   return log == nullptr ? 0 : log->bytes();
 }
 
+uint64_t RunHost::log_files() const {
+  const RoundLog* log = log_view_.load(std::memory_order_acquire);
+  return log == nullptr ? 0 : log->files();
+}
+
 }  // namespace distro::server

@@ -47,8 +47,9 @@ class RunHost {
   RoundManager* manager() const { return manager_view_.load(std::memory_order_acquire); }
   // Receives and serves snapshots; nullptr as manager().
   SnapshotDesk* snapshots() const { return desk_view_.load(std::memory_order_acquire); }
-  // Bytes of the round log; 0 without a run.
+  // Bytes and files of the round log; 0 without a run.
   uint64_t log_bytes() const;
+  uint64_t log_files() const;
   // Observes the fsyncs of commits. Set before Continue() or a creation.
   void SetFsyncObserver(std::function<void(absl::Duration)> observer) {
     fsync_observer_ = std::move(observer);

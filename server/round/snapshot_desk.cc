@@ -176,12 +176,13 @@ void SnapshotDesk::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;
   const RoundId first(list[1].round());
-  if (first <= round_log_->first_round()) return;
+  const bool dropped = first > round_log_->first_round();
   if (const absl::Status status = round_log_->Prune(first); !status.ok()) {
     log_->Error("old rounds not dropped: the next snapshot tries again",
                 {{"before", first.value()}, {"status", status}});
     return;
   }
+  if (!dropped) return;  // only packed, if an older version had not
   log_->Info("old rounds dropped", {{"before", first.value()}, {"log_bytes", round_log_->bytes()}});
 }
 

@@ -94,6 +94,14 @@ void Collector::Machine() {
         absl::StrFormat("%.1f GB are free for the data folder, %.0f %% of its disk", free / 1e9,
                         100 * free / size));
   }
+  const double files = Metric("data_dir_size_files");  // 0: no limit
+  const double free_files = Metric("data_dir_free_files");
+  if (disk_error.empty() && files > 0 && free_files < kFreeRatio * files) {
+    Add("DistroDiskFilling", false,
+        absl::StrFormat("There is room for %.0f more files, %.0f %% of the inodes of the data "
+                        "folder's disk; the log has %.0f files",
+                        free_files, 100 * free_files / files, Metric("log_files")));
+  }
   if (Metric("log_damaged_records") > 0) {
     Add("DistroLogDamaged", true,
         absl::StrFormat("%.0f records of the log are damaged: who needs one cannot go on",

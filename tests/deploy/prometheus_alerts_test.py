@@ -59,6 +59,10 @@ def disk(free, size="100x400"):
     return [aggregator("data_dir_free_bytes", free), aggregator("data_dir_size_bytes", size)]
 
 
+def inodes(free, size="100x400"):
+    return [*disk("50x400"), aggregator("data_dir_free_files", free), aggregator("data_dir_size_files", size)]
+
+
 def excluded(reason, values):
     return [worker("updates_excluded_total", values, reason=reason), aggregator("updates_expected_total", "0+100x60")]
 
@@ -116,6 +120,10 @@ CASES = [
     ("DistroDiskFilling", "less", disk("10x9 9.9x400"), {9: "", 10: "pending", 16: "firing"}),
     ("DistroDiskFilling", "full in less than a day", disk("99-0.07x400"), {50: "", 62: "pending", 80: "firing"}),
     ("DistroDiskFilling", "full in more than a day", disk("99-0.05x400"), {300: ""}),
+    ("DistroDiskFilling", "a tenth of the inodes free", inodes("10x400"), {200: ""}),
+    ("DistroDiskFilling", "fewer", inodes("10x9 9.9x400"), {9: "", 10: "pending", 16: "firing"}),
+    ("DistroDiskFilling", "no inodes in less than a day", inodes("99-0.07x400"), {50: "", 62: "pending", 80: "firing"}),
+    ("DistroDiskFilling", "no limit of inodes", inodes("0x400", "0x400"), {200: ""}),
     ("DistroLogDamaged", "none", [aggregator("log_damaged_records", "0x30")], {29: ""}),
     ("DistroLogDamaged", "one, restored", [aggregator("log_damaged_records", "0x9 1x9 0x9")], {9: "", 10: "pending", 11: "firing", 18: "firing", 21: ""}),
     ("DistroCertificateExpiry", "above 7 days", [aggregator("tls_certificate_expiry_timestamp_seconds", "612001x120")], {119: ""}),

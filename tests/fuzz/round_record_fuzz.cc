@@ -1,4 +1,4 @@
-// A record file of the round log: OK, DataLoss, or refused as of a newer version. The file is in
+// A record file of the round log, of one round or a pack: OK, DataLoss, or refused as of a newer version. The file is in
 // memory (memfd), opened by its name in /proc.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,7 +29,11 @@ void ReadRecord(absl::string_view bytes) {
   }
   const auto record = RecordReader::Open(absl::StrCat("/proc/self/fd/", fd), RecordKind::kRound);
   Check(record.status());
-  if (record.ok()) Check((*record)->VerifyPayloads());
+  if (record.ok()) {
+    Check((*record)->VerifyPayloads());
+    Check((*record)->HeaderOf((*record)->round()).status());
+    Check((*record)->HeaderOf(distro::RoundId((*record)->end().value() - 1)).status());
+  }
   close(fd);
 }
 
@@ -37,7 +41,7 @@ void ReadRecord(absl::string_view bytes) {
 // reached.
 std::string Sealed(absl::string_view input) {
   if (input.size() < 4) return "";
-  const auto kind = static_cast<RecordKind>(input[2] & 3);
+  const auto kind = static_cast<RecordKind>(input[2] & 7);
   std::string file = distro::server::EncodeRecordPrefix(kind);
   const size_t table = std::min<size_t>(input[0] & 7, (input.size() - 4) / 24);
   const size_t header = std::min<size_t>(input[1], input.size() - 4 - 24 * table);

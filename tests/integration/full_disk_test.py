@@ -10,6 +10,8 @@ from processes import ProcessTest, until
 ROUNDS = 400
 NEEDED = {"rounds": ROUNDS, "start_workers": 2, "min_workers": 2}
 MOUNT = 'mkdir -p "$0" && mount -t tmpfs -o size=8m tmpfs "$0" && exec "$@"'
+INODES = 150
+FEW_INODES = MOUNT.replace("size=8m", f"size=100m,nr_inodes={INODES}")
 
 
 class FullDiskTest(ProcessTest):
@@ -27,6 +29,13 @@ class FullDiskTest(ProcessTest):
                     filler.write(bytes(1 << 12))
             except OSError:
                 pass
+
+    def use_all_inodes(self, folder):
+        try:
+            for i in range(INODES):
+                (folder / f"filler{i}").touch()
+        except OSError:
+            pass
 
     def inside(self, aggregator, script):
         """Runs a script, with the data folder as $0, in the namespace of the aggregator."""
@@ -72,6 +81,31 @@ class FullDiskTest(ProcessTest):
         self.addCleanup(other.close)
         undisturbed = other.create_run(**NEEDED)
         self.assertEqual(state, self.finish([other.start_worker(name, undisturbed.grpc) for name in ("a", "b")]))
+
+    def test_a_run_may_have_more_rounds_than_its_disk_has_inodes(self):
+        space = self.workspace
+        aggregator = space.start_aggregator("--run", space.write_run(**NEEDED), "--model", space.init_model(),
+                                            prefix=("unshare", "-rm", "sh", "-c", FEW_INODES, space.data_dir))
+        folder = pathlib.Path(f"/proc/{aggregator.child.pid}/root{space.data_dir}")
+        workers = [space.start_worker(name, aggregator.grpc) for name in ("a", "b")]
+        archiver = space.start_archiver(aggregator.grpc, "--snapshot_interval_rounds", "10")
+        aggregator.await_round(30)
+
+        self.use_all_inodes(folder)
+        at = self.expect_told(aggregator, f"for another file, all {INODES} inodes of the file system are in use")
+        for filler in folder.glob("filler*"):
+            filler.unlink()
+        aggregator.await_round(at + 5)
+
+        self.finish(workers)
+        self.assertEqual(archiver.exit_code(), 0)
+        records = sorted((folder / "rounds").glob("0*.record"))
+        self.assertLess(len(records), INODES / 2)
+        self.assertEqual(records[0].read_bytes()[12], 4, "the first is a pack")
+        self.assertEqual(aggregator.metric("distro_aggregator_log_files"), len(records) + 1)
+        self.assertEqual(aggregator.metric("distro_aggregator_data_dir_size_files"), INODES)
+        verified = space.distroctl("log", "verify", "--data_dir", folder)
+        self.assertIn(f"rounds    {ROUNDS}, ", verified)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // While two workers train, an operator sends decisions and an archiver uploads snapshots. The
 // aggregator is killed at every operation on the files of these: admission.pb, an upload, a
-// snapshot, snapshots.pb, a record that loses its payloads; and, after a kill, at those of the next
+// snapshot, snapshots.pb, a pack and the records that it replaces; and, after a kill, at those of the next
 // start. All processes continue by themselves, and the run ends with the bits of the undisturbed
 // one. Each file has its old or its new content, and every answered decision is stored.
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ std::vector<std::string> PointsOf(const KilledRun& run) {
     if (!listening || !absl::ConsumePrefix(&line, "operation ")) continue;
     const std::vector<std::string> parts = absl::StrSplit(line, '/');  // kind, name, number
     const std::string& name = parts.at(1);
-    const bool pruned = parts[0] == "rename" && absl::EndsWith(name, ".record");
+    const bool pruned =
+        (parts[0] == "rename" || parts[0] == "unlink") && absl::EndsWith(name, ".record");
     const bool file = absl::StartsWith(name, "admission.pb") ||
                       absl::StartsWith(name, "snapshots.pb") || absl::EndsWith(name, ".part") ||
                       absl::EndsWith(name, ".safetensors");
@@ -59,7 +60,7 @@ void ExpectAllKinds(const std::vector<std::string>& points) {
         "rename/admission.pb/5", "fsync_folder/data/8", "create/snapshots.pb.tmp/3",
         "write/snapshots.pb.tmp/3", "fsync/snapshots.pb.tmp/3", "rename/snapshots.pb/3",
         "link/5.safetensors/1", "fsync_folder/snapshots/3", "unlink/1.safetensors/2",
-        "rename/0000000002.record/1"}) {
+        "rename/0000000000.record/2", "unlink/0000000002.record/1"}) {
     EXPECT_TRUE(all.contains(point)) << point;
   }
   for (const char* kind : {"create/", "write/", "fsync/", "unlink/"}) {
@@ -102,7 +103,8 @@ TEST(KillPointsMeanwhileTest, TheStartAfterAKillMayBeKilledToo) {
                          {"write/admission.pb.tmp/1", "unlink/admission.pb.tmp/1"},
                          {"fsync/snapshots.pb.tmp/1", "unlink/snapshots.pb.tmp/1"},
                          {"create/snapshots.pb.tmp/2", "unlink/3.safetensors/1"},
-                         {"rename/0000000001.record/1", "rename/0000000001.record/1"}},
+                         {"rename/0000000000.record/1", "rename/0000000000.record/1"},
+                         {"unlink/0000000001.record/1", "unlink/0000000001.record/1"}},
                         TrainAndDecide({}));
 }
 

@@ -205,6 +205,13 @@ class FullDiskTest(MistakesTest):
                      space.folder / "archive", "--publish_dir", self.full / "models"]
         self.expect(space.start("publisher", publisher), 1, "--publish_dir: ")
 
+    def test_with_free_bytes_and_no_inode(self):
+        space = self.workspace
+        prefix = ("unshare", "-rm", "sh", "-c", 'mkdir -p "$0" && mount -t tmpfs -o nr_inodes=2 tmpfs "$0" && exec "$@"', self.full)
+        archiver = [*prefix, space.binaries.archiver, "--aggregator", "127.0.0.1:1", "--insecure", "--data_dir", self.full / "archive"]
+        self.expect(space.start("archiver", archiver), 1, "open ")
+        self.aggregator_ends(1, "distro-aggregator: open ", prefix=prefix, data_dir=self.full / "data")
+
 
 class CredentialsTest(MistakesTest):
     def setUp(self):

@@ -4,6 +4,8 @@ import collections
 import struct
 
 FOOTER = struct.Struct("<QIIQQQ8s")  # round, segments, header bytes, checksums of table, header and all that, magic
+ENTRY = struct.Struct("<QQQ")  # of the table: offset, bytes, checksum
+PACK = 4  # kind of a record that holds the headers of pruned rounds
 
 
 def fields(message):
@@ -59,18 +61,22 @@ def slots_by_worker(slots):
     return found
 
 
-def read_header(path):
-    """(round, chain hash, fields of the header) of a record."""
+def read_headers(path):
+    """[(round, chain hash, fields of the header)] of a record: of one round, or of a pack."""
     data = path.read_bytes()
-    number, _, header_bytes, _, chain_hash, _, magic = FOOTER.unpack(data[-FOOTER.size:])
+    number, segments, header_bytes, _, chain_hash, _, magic = FOOTER.unpack(data[-FOOTER.size:])
     if magic != b"DSTROEND":
         raise AssertionError(f"{path}: is no whole record")
-    return number, chain_hash, fields(data[-FOOTER.size - header_bytes:-FOOTER.size])
+    end = len(data) - FOOTER.size
+    if data[12] != PACK:
+        return [(number, chain_hash, fields(data[end - header_bytes:end]))]
+    entries = ENTRY.iter_unpack(data[end - segments * ENTRY.size:end])
+    return [(number + i, entry_hash, fields(data[at:at + size])) for i, (at, size, entry_hash) in enumerate(entries)]
 
 
 class Record:
-    def __init__(self, path):
-        self.round, self.hash, header = read_header(path)
+    def __init__(self, number, chain_hash, header):
+        self.round, self.hash = number, chain_hash
         self.epoch, self.steps = one(header, 2), many(header, 3)
         self.members = [fields(member) for member in many(header, 4)]
         self.included = [one(fields(segment), 1, b"") for segment in many(header, 5)]
@@ -107,7 +113,7 @@ class Samples:
     no worker had, and those that were returned."""
 
     def __init__(self, start):
-        header = read_header(start)[2]
+        header = read_headers(start)[0][2]
         self._slots, self._next_slots = slots_by_worker(many(header, 5)), slots_by_worker(many(header, 6))
         self._unread, self._next_sample = [], one(header, 7)
 
@@ -136,13 +142,25 @@ class LogChecker:
         self._epoch = 0
         self._samples = None  # until there is a record
 
-    def path(self, number):
-        return self.rounds_dir / f"{number:010}.record"
+    def _headers(self, number):
+        """Those of the file that has the round; none if it is not committed yet."""
+        name = f"{number:010}.record"
+        for path in sorted((path for path in self.rounds_dir.glob("0*.record") if path.name <= name), reverse=True):
+            try:
+                headers = read_headers(path)
+            except FileNotFoundError:  # packed this moment
+                return self._headers(number)
+            if headers[-1][0] >= number:
+                return headers
+            if len(headers) > 1 or path.name < f"{max(0, number - 1024):010}":
+                break
+        return []
 
     def follow(self):
         """Reads the records that are new."""
-        while self.path(len(self.hashes)).exists():
-            self._check(Record(self.path(len(self.hashes))))
+        while new := [header for header in self._headers(len(self.hashes)) if header[0] >= len(self.hashes)]:
+            for header in new:
+                self._check(Record(*header))
         return len(self.hashes)
 
     def _check(self, record):
@@ -163,5 +181,10 @@ class LogChecker:
 
     def check_nothing_changed(self):
         """Reads all headers again: rounds that were there once are there still, and are the same."""
-        for number, value in enumerate(self.hashes):
-            assert Record(self.path(number)).hash == value, f"record {number} is another one than it was"
+        seen = 0
+        while seen < len(self.hashes):
+            headers = self._headers(seen)
+            assert headers, f"record {seen} is gone"
+            for number, chain_hash, _ in headers:
+                assert chain_hash == self.hashes[number], f"record {number} is another one than it was"
+            seen = headers[-1][0] + 1

@@ -122,8 +122,13 @@ void CheckDisk(absl::string_view metrics, Findings* findings) {
   const std::optional<double> free = Metric(metrics, "distro_aggregator_data_dir_free_bytes");
   const std::optional<double> size = Metric(metrics, "distro_aggregator_data_dir_size_bytes");
   if (!free || !size || *size <= 0) return;
-  findings->Add("disk", *free < kDiskLow * *size ? Result::kWarning : Result::kOk,
-                absl::StrCat(Bytes(*free), " of ", Bytes(*size), " are free"));
+  // 0 files: the file system has no limit of them, or the aggregator is older.
+  const double files = Metric(metrics, "distro_aggregator_data_dir_size_files").value_or(0);
+  const double free_files = Metric(metrics, "distro_aggregator_data_dir_free_files").value_or(0);
+  const bool low = *free < kDiskLow * *size || free_files < kDiskLow * files;
+  std::string text = absl::StrCat(Bytes(*free), " of ", Bytes(*size), " are free");
+  if (files > 0) absl::StrAppendFormat(&text, ", %.0f of %.0f inodes", free_files, files);
+  findings->Add("disk", low ? Result::kWarning : Result::kOk, text);
 }
 
 void CheckHttp(const CheckOptions& options, Findings* findings) {
@@ -190,7 +195,7 @@ Command CheckCommand(const Console* console) {
           &options->channel),
       .help =
           R"(All checks are made, even after a failure; the exit code is then 5. Only warnings: plaintext, no run yet, a certificate
-that expires within 14 days, less than a tenth of the disk free. `helm test` runs this. Role viewer or higher.
+that expires within 14 days, less than a tenth of the disk's bytes or inodes free. `helm test` runs this. Role viewer or higher.
 
 Examples:
   distroctl check aggregator.example:7700 --ca ca.pem --token_file viewer.token

@@ -15,10 +15,12 @@
 #include "common/codec/payload.h"
 #include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/round_log/header_bound.h"
 #include "common/run/run_config.h"
 #include "common/update/combine_deltas.h"
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_cluster.h"
+#include "tools/distroctl/plan_disk.h"
 #include "tools/distroctl/plan_memory.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/plan/memory_plan.h"
@@ -161,10 +163,6 @@ PlanServer ServerOf(double parameters, const PlanMethod& m, const PlanOptions& o
   server.up_mbps = 8e-6 * o.workers * m.result / m.round;
   server.down_mbps = 8e-6 * o.workers * m.update / m.round;
   const double model = 4 * parameters;
-  // The initial model, two snapshots, one being uploaded, and the rounds after the older snapshot:
-  // results as large as the model lie between two snapshots.
-  server.disk_with_archiver = 4 * model + 2 * model;
-  server.disk_without_archiver = model + m.result * static_cast<double>(o.rounds);
   server.join = model + model;  // a snapshot, and at most as much of the log
   server.join_seconds = TransferSeconds(server.join, 1e6 * o.down_mbps);
   return server;
@@ -243,9 +241,17 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   plan.run_days = plan.method.round * static_cast<double>(options.rounds) / kSecondsADay;
   plan.baseline = BaselineOf(layout, options);
   plan.server = ServerOf(plan.baseline.parameters, plan.method, options);
+  plan.disk = DiskOf({.parameters = plan.baseline.parameters,
+                      .segments = layout.segments(),
+                      .header_bytes = LargestHeaderBytes(static_cast<uint32_t>(options.workers),
+                                                         HeaderShapeOf(config, layout)),
+                      .rounds = options.rounds},
+                     plan.method);
   plan.cluster = ClusterOf({.parameters = plan.baseline.parameters,
                             .blocks = static_cast<double>(layout.blocks()),
-                            .workers = options.workers},
+                            .workers = options.workers,
+                            .rounds = static_cast<double>(options.rounds),
+                            .log_bytes = plan.disk.log_bytes},
                            plan.method);
   plan.pipeline = PipelineOf((*model)->sizes(), options);
   DISTRO_ASSIGN_OR_RETURN(plan.memories, PlanMemories(config, **model, layout, options));

@@ -26,12 +26,15 @@ constexpr double kLeastCores = 0.5;
 constexpr double kBaseMemory = 0.4e9;
 constexpr double kUpdatesHeld = 2;
 constexpr double kResultsHeld = 7.5;
+// The program itself, 27 MB, is in the base. A round's hash and state in memory, with room to grow.
+constexpr double kMemoryARound = 48;
 // Measured with two cores; each further core combines in its own memory.
 constexpr double kMeasuredCores = 2;
 constexpr double kMemoryACore = 134e6;
 // docs/archiver.md, "Does it keep up?": parameters per second and core, AVX2.
 constexpr double kReplayedASecond = 283e6;
-// Its parameters, one decoded round of 4 bytes per entry, three results, and the process itself.
+// Its parameters, one decoded round of 4 bytes per entry, three results, and the process itself,
+// of which the program is 22 MB.
 constexpr double kEntryBytes = 4;
 constexpr double kArchiverResults = 3;
 constexpr double kArchiverBase = 0.3e9;
@@ -41,10 +44,10 @@ constexpr double kAggregatorCopies = 7;
 constexpr double kArchiverCopies = 7;
 constexpr double kDiskUse = 0.8;
 
-double AggregatorMemory(const PlanMethod& m, int workers, double cores) {
+double AggregatorMemory(const PlanSize& size, const PlanMethod& m, double cores) {
   const double more_cores = std::max(0.0, std::ceil(cores) - kMeasuredCores);
-  return kBaseMemory + kUpdatesHeld * workers * m.update + kResultsHeld * m.result +
-         kMemoryACore * more_cores;
+  return kBaseMemory + kUpdatesHeld * size.workers * m.update + kResultsHeld * m.result +
+         kMemoryACore * more_cores + kMemoryARound * size.rounds;
 }
 
 double ArchiverMemory(const PlanSize& size, const PlanMethod& m) {
@@ -68,8 +71,8 @@ PlanCluster ClusterOf(const PlanSize& size, const PlanMethod& m) {
       positions * (m.deltas ? kDeltasSecondsAPosition : kSignsSecondsAPosition);
   cluster.aggregator_cores =
       std::max(kLeastCores, cluster.aggregator_cpu_seconds / (kShareOfRound * m.round));
-  cluster.aggregator_memory = AggregatorMemory(m, size.workers, cluster.aggregator_cores);
-  cluster.aggregator_disk = kAggregatorCopies * 4 * size.parameters / kDiskUse;
+  cluster.aggregator_memory = AggregatorMemory(size, m, cluster.aggregator_cores);
+  cluster.aggregator_disk = (kAggregatorCopies * 4 * size.parameters + size.log_bytes) / kDiskUse;
   cluster.egress_a_day = kSecondsADay / m.round * size.workers * m.result;
   cluster.egress_bits_per_second = 8 * size.workers * m.result / m.round;
   cluster.archiver_threads = std::max(1.0, std::ceil(size.parameters / kReplayedASecond / m.round));

@@ -21,6 +21,8 @@ struct PlanSize {
   double parameters = 0;
   double blocks = 0;
   int workers = 1;
+  double rounds = 1;     // of the run
+  double log_bytes = 0;  // on the aggregator's disk, besides models and results
 };
 
 // Bytes, decimal; seconds of processor time; cores.

@@ -87,12 +87,15 @@ std::string WorkersText(const Plan& plan) {
 
 std::string ServerText(const Plan& plan, const PlanOptions& o) {
   const PlanServer& s = plan.server;
+  const PlanDisk& d = plan.disk;
   return absl::StrCat(
       "aggregator at one round in ", Seconds(plan.method.round), ": sends ", Bytes(s.sent_a_day),
       " and receives ", Bytes(s.received_a_day), " a day",
       absl::StrFormat(" (%.0f and %.0f Mbit/s on average)\n", s.up_mbps, s.down_mbps),
-      "disk of the aggregator: ", Bytes(s.disk_with_archiver), " with an archiver, ",
-      Bytes(s.disk_without_archiver), " without one at the end of ", o.rounds, " rounds\n",
+      "disk of the aggregator: ", Bytes(d.bytes), " with an archiver in at most ",
+      absl::StrFormat("%.0f files, ", d.files), Bytes(d.bytes_without_archiver),
+      absl::StrFormat(" without one in %.0f files at the end of %d rounds\n",
+                      d.files_without_archiver, o.rounds),
       ClusterText(plan.cluster), "\n", "a join downloads ", Bytes(s.join),
       " at most: ", Seconds(s.join_seconds));
 }
@@ -106,7 +109,9 @@ std::string PipelineText(const PlanPipeline& p, const PlanOptions& o) {
 }
 
 std::string MemoryText(const Plan& plan, const PlanOptions& o) {
-  return absl::StrCat("memory of a GPU, ", o.gpus, " a node:\n", MemoryTable(plan));
+  return absl::StrCat("memory of a GPU, ", o.gpus, " a node:\n", MemoryTable(plan),
+                      "\nthe worker's program itself: ",
+                      Bytes(static_cast<double>(worker::kProgramBytes)), " of the host more");
 }
 
 nlohmann::json MethodJson(const PlanMethod& m) {
@@ -186,14 +191,18 @@ nlohmann::json PlanJson(const Plan& plan) {
                {"aggregator_received_bytes_a_day", s.received_a_day},
                {"aggregator_up_mbps", s.up_mbps},
                {"aggregator_down_mbps", s.down_mbps},
-               {"aggregator_disk_bytes", s.disk_with_archiver},
-               {"aggregator_disk_bytes_without_archiver", s.disk_without_archiver},
+               {"header_bytes", plan.disk.header},
+               {"aggregator_disk_bytes", plan.disk.bytes},
+               {"aggregator_disk_files", plan.disk.files},
+               {"aggregator_disk_bytes_without_archiver", plan.disk.bytes_without_archiver},
+               {"aggregator_disk_files_without_archiver", plan.disk.files_without_archiver},
                {"join_bytes", s.join},
                {"join_seconds", s.join_seconds},
                {"pipeline_stages", p.stages},
                {"pipeline_bubble", p.bubble},
                {"pipeline_boundary_bytes", p.bytes},
                {"pipeline_step_seconds", p.step},
+               {"worker_program_bytes", worker::kProgramBytes},
                {"memory", std::move(memories)}});
   json.update(ClusterJson(plan.cluster));
   return json;

@@ -6,6 +6,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tools/distroctl/plan_cluster.h"
+#include "tools/distroctl/plan_disk.h"
 #include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
@@ -46,8 +47,6 @@ struct PlanServer {
   double received_a_day = 0;
   double up_mbps = 0;  // of the aggregator, mean
   double down_mbps = 0;
-  double disk_with_archiver = 0;  // bytes
-  double disk_without_archiver = 0;
   double join = 0;  // bytes that a joiner downloads, at most
   double join_seconds = 0;
 };
@@ -84,6 +83,7 @@ struct Plan {
   double run_days = 0;
   PlanBaseline baseline;
   PlanServer server;
+  PlanDisk disk;
   PlanCluster cluster;
   PlanPipeline pipeline;
   std::vector<PlanMemory> memories;

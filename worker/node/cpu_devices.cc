@@ -17,8 +17,10 @@ class CpuDevices final : public NodeDevices {
 
   absl::StatusOr<AvailableMemory> Memory(int /*ranks*/) const override {
     const int64_t bytes = HostMemoryBytes();
-    return AvailableMemory{
-        .bytes = bytes, .reserve_bytes = bytes / kHostReserveShare, .shared = true, .cuda = false};
+    return AvailableMemory{.bytes = bytes,
+                           .reserve_bytes = bytes / kHostReserveShare + kProgramBytes,
+                           .shared = true,
+                           .cuda = false};
   }
 
   int64_t LibraryBytes() const override { return 0; }

@@ -37,9 +37,9 @@ def archiver_outcome(bed, told):
     faults = [f"{what} was {said}" for what, said in told.items() if "snapshot" in what and said == ACCEPTED]
     if told.get("round 0") == ACCEPTED:
         faults.append("a false report for round 0 was accepted")
-    pruned = sum(b"DSTROREC\x01\0\0\0\x03" in path.read_bytes()[:16] for path in bed.data_dir.glob("rounds/0*.record"))
+    pruned = [path.name for path in bed.data_dir.glob("rounds/0*.record") if path.read_bytes()[12] in (3, 4)]
     if pruned:
-        faults.append(f"the results of {pruned} rounds were dropped")
+        faults.append(f"the results of rounds were dropped: {', '.join(pruned)}")
     if re.search(r'worker changed worker=honest-\w state=joining .*reason="resync', bed.aggregator.log()):
         faults.append("honest workers were made to resync")
     return faults + ([] if bed.joins("fresh-a", 20) else ["a fresh worker cannot join"])

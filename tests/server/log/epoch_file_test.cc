@@ -127,6 +127,14 @@ TEST_F(EpochFileTest, TheNewestRecordCounts) {
   EXPECT_EQ(*Raise(), EpochId(kNow + 81));
 }
 
+TEST_F(EpochFileTest, TheNewestRecordMayBeInAPack) {
+  WriteRecordOfEpoch(kNow + 70);
+  WriteRecordOfEpoch(kNow + 80);
+  ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
+  WriteEpoch("41\n");
+  EXPECT_EQ(*Raise(), EpochId(kNow + 81));
+}
+
 TEST_F(EpochFileTest, LookingAtItChangesNothing) {
   ASSERT_TRUE(Raise(false).ok());
   const std::string before = Stored();

@@ -76,6 +76,8 @@ TEST_F(PruneTest, DropsPayloadsAndKeepsHeaders) {
   EXPECT_LT(BytesOnDisk(Dir()), before);
   EXPECT_EQ(rounds_->bytes(), BytesOnDisk(Dir()));
   EXPECT_EQ(FilesThatEndWith(".tmp"), 0);
+  EXPECT_EQ(FilesThatEndWith(".record"), 4) << "the start, a pack, two rounds";
+  EXPECT_EQ(rounds_->files(), 4);
   EXPECT_THAT(std::string(rounds_->OpenRecord(RoundId(1)).status().message()),
               HasSubstr("the log goes on from round 4"));
 }
@@ -148,7 +150,9 @@ TEST_F(PruneTest, AKillAtEachOperationLeavesAWholeLog) {
   });
   ASSERT_TRUE(rounds_->Prune(kFirstKept).ok());
   disk_.SetHook(nullptr);
-  ASSERT_EQ(copies.size(), 4 * 6 + 1);  // create, write, write, fsync, rename, unlink; the folder
+  // A pack: create, write (prefix, four headers, tail), fsync, rename, fsync the folder; then the
+  // records that it replaces, and the temporary name.
+  ASSERT_EQ(copies.size(), 1 + 6 + 1 + 1 + 1 + 3 + 1);
   RoundId first;
   for (const std::string& copy : copies) {
     SCOPED_TRACE(copy);

@@ -72,7 +72,7 @@ TEST_F(RecordDamageTest, FlippedAnywhere) {
 
 TEST_F(RecordDamageTest, APrunedRecordTruncatedOrFlippedAnywhere) {
   ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
-  const std::string name = "0000000001.record";
+  const std::string name = "0000000000.record";  // the pack of rounds 0 and 1
   const size_t size = std::filesystem::file_size(Path(name));
   for (size_t i = 0; i < size; ++i) {
     ExpectDamageIsFound(name, "", [&](std::string& bytes) { bytes.resize(i); });
@@ -80,6 +80,24 @@ TEST_F(RecordDamageTest, APrunedRecordTruncatedOrFlippedAnywhere) {
     if (HasFailure()) return;
   }
   EXPECT_TRUE(Open().ok());
+}
+
+// To move a pack away and go on before it would lose rounds that no snapshot replaces.
+TEST_F(RecordDamageTest, WithoutACopyOfAPackTheArchiverHasOne) {
+  ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
+  ExpectDamageIsFound("0000000000.record", "distroctl run restore",
+                      [](std::string& bytes) { bytes.resize(bytes.size() - 1); });
+  ExpectDamageIsFound("0000000000.record", "distroctl run restore",
+                      [](std::string& bytes) { bytes[20] ^= 1; });
+}
+
+TEST_F(RecordDamageTest, APackInAnothersPlace) {
+  ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
+  std::filesystem::copy_file(Path("0000000000.record"), Path("0000000002.record"),
+                             std::filesystem::copy_options::overwrite_existing);
+  ExpectDataLoss("0000000002.record", "is the pack of rounds 0 to 1");
+  std::filesystem::rename(Path("0000000002.record"), Path("0000000000.record"));
+  EXPECT_EQ((*Open())->next_round(), RoundId(2));
 }
 
 TEST_F(RecordDamageTest, LongerThanWritten) {
@@ -150,7 +168,7 @@ TEST_F(RecordDamageTest, ARecordOfANewerVersionIsRefusedByName) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(status), "version");
   EXPECT_EQ(status.message(), Path("0000000001.record") +
-                                  ": format version 3 is newer than this program knows (1): use a "
+                                  ": format version 3 is newer than this program knows (2): use a "
                                   "newer version of it");
 }
 

@@ -77,6 +77,36 @@ TEST(RecordFormatTest, RefusesPayloadsThatDoNotFillTheFile) {
   EXPECT_EQ((*entries)[1].checksum, 8);
 }
 
+// A pack with correct checksums and impossible values.
+TEST(RecordFormatTest, RefusesPacksThatCannotBe) {
+  const testing::ScratchFolder folder;
+  const auto open = [&](uint64_t first, int rounds, const std::string& header) {
+    std::string bytes = EncodeRecordPrefix(RecordKind::kPack);
+    std::vector<RecordEntry> entries;
+    for (int i = 0; i < rounds; ++i) {
+      entries.push_back({.offset = bytes.size(), .bytes = 1, .checksum = Xxh3("h")});
+      bytes += "h";
+    }
+    bytes += EncodeRecordTail(RecordKind::kPack, RoundId(first), entries, header);
+    EXPECT_TRUE(WriteFileAtomically(folder.File("pack"), bytes).ok());
+    return RecordReader::Open(folder.File("pack"), RecordKind::kRound);
+  };
+  EXPECT_EQ(open(0, 0, "").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(open(0, 2, "header").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(open(UINT64_MAX, 1, "").status().code(), absl::StatusCode::kDataLoss);
+  const auto pack = open(7, 2, "");
+  ASSERT_TRUE(pack.ok()) << pack.status();
+  EXPECT_EQ((*pack)->end(), RoundId(9));
+  EXPECT_EQ(*(*pack)->HeaderOf(RoundId(8)), "h");
+  EXPECT_EQ((*pack)->ChainHashOf(RoundId(8)), Xxh3("h"));
+}
+
+// Programs before packs know version 1.
+TEST(RecordFormatTest, APackIsOfANewerVersionThanARecord) {
+  EXPECT_EQ(EncodeRecordPrefix(RecordKind::kPruned)[8], 1);
+  EXPECT_EQ(EncodeRecordPrefix(RecordKind::kPack)[8], 2);
+}
+
 // A footer with a good checksum whose sizes the file does not have.
 TEST(RecordFormatTest, RefusesSizesBeyondTheFile) {
   const std::string prefix = EncodeRecordPrefix(RecordKind::kRound);

@@ -93,6 +93,21 @@ TEST_F(RunWarningsTest, TheDiskAndTheCertificate) {
   EXPECT_THAT(Warnings()[0].what, HasSubstr("no space left"));
 }
 
+// A disk with free bytes and no inodes takes no further round either.
+TEST_F(RunWarningsTest, TheInodesOfTheDisk) {
+  SetMetric("data_dir_size_files", 0);
+  SetMetric("data_dir_free_files", 0);
+  EXPECT_THAT(Names(), IsEmpty()) << "the file system has no limit";
+  SetMetric("data_dir_size_files", 200);
+  SetMetric("data_dir_free_files", 19);
+  SetMetric("log_files", 160);
+  EXPECT_THAT(Names(), ElementsAre("DistroDiskFilling"));
+  EXPECT_THAT(Warnings()[0].what, HasSubstr("room for 19 more files"));
+  EXPECT_THAT(Warnings()[0].what, HasSubstr("the log has 160 files"));
+  SetMetric("data_dir_free_files", 20);
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
 TEST_F(RunWarningsTest, ADamagedRecordIsCritical) {
   SetMetric("log_damaged_records", 2);
   EXPECT_THAT(Names(), ElementsAre("DistroLogDamaged"));

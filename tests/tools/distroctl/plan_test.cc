@@ -233,6 +233,39 @@ TEST(PlanTest, WorkersThatDifferDoWhatTheyCanWithinAWindow) {
   EXPECT_GT(Number(window["workers"][0], "compute_ratio"), 0.9);
 }
 
+// Rounds keep their headers for ever, in packs; without an archiver each a file of whole blocks.
+TEST(PlanTest, TheDiskGrowsWithTheRoundsInBytesAndFiles) {
+  PlanOptions options;
+  options.model = DISTRO_SOURCE_DIR "/examples/demo";
+  options.workers = 2;
+  options.gpu_memory_gb = 8;
+  options.rounds = 25'000;
+  const nlohmann::json some = JsonOf(options);
+  options.rounds = 4'000'000;
+  const nlohmann::json many = JsonOf(options);
+  const double header = Number(some, "header_bytes");
+  EXPECT_GT(header, 300);
+  EXPECT_LT(header, 4096);
+  const double more = options.rounds - 25'000;
+  EXPECT_NEAR(Number(many, "aggregator_disk_bytes") - Number(some, "aggregator_disk_bytes"),
+              more * header, 0.1 * more * header);
+  EXPECT_NEAR(Number(many, "aggregator_disk_files") - Number(some, "aggregator_disk_files"),
+              more / 1024, 0.01 * more / 1024);
+  EXPECT_GE(Number(many, "aggregator_disk_files_without_archiver"), 4'000'000);
+  EXPECT_GE(Number(many, "aggregator_disk_bytes_without_archiver"), 4'000'000 * 4096.0);
+  EXPECT_GT(Number(many, "aggregator_volume_bytes"), Number(many, "aggregator_disk_bytes"));
+  EXPECT_NEAR(Number(many, "aggregator_memory_bytes") - Number(some, "aggregator_memory_bytes"),
+              48 * more, 1);
+}
+
+// The plan of the ranks is not all that the process takes.
+TEST(PlanTest, TheProgramItselfIsNamed) {
+  const auto plan = MakePlan(Report1B2("deltas"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->json["worker_program_bytes"], worker::kProgramBytes);
+  EXPECT_THAT(plan->text, HasSubstr("the worker's program itself: 160 MB of the host more"));
+}
+
 // Rows of docs/performance.md, "Aggregator under load" and "Both methods": what was measured is
 // below what is planned, and not far below.
 TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {

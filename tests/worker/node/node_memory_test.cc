@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/process/host_memory.h"
 #include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
@@ -176,6 +177,13 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
     EXPECT_NEAR(planned / measured, 1, 0.05) << what;
     if (rank == 0) std::cout << what << "\n";
   }
+}
+
+// Torch's code and threads are in no rank's plan.
+TEST(CpuDevicesTest, TheProgramItselfIsKeptFree) {
+  const absl::StatusOr<AvailableMemory> available = MakeCpuDevices()->Memory(/*ranks=*/2);
+  ASSERT_TRUE(available.ok()) << available.status();
+  EXPECT_EQ(available->reserve_bytes, HostMemoryBytes() / kHostReserveShare + kProgramBytes);
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+#include "common/base/disk_space.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace distro {
+
+std::optional<DiskSpace> SpaceOf(const std::string& path) {
+  struct statvfs about;
+  if (statvfs(path.c_str(), &about) != 0) return std::nullopt;
+  return DiskSpace{.bytes = about.f_blocks * about.f_frsize,
+                   .free_bytes = about.f_bavail * about.f_frsize,
+                   .files = about.f_files,
+                   .free_files = about.f_favail};
+}
+
+std::string DiskErrorText(int error_number, absl::string_view path) {
+  const std::string text = strerror(error_number);
+  if (error_number != ENOSPC) return text;
+  const std::filesystem::path folder = std::filesystem::path(std::string(path)).parent_path();
+  const std::optional<DiskSpace> space = SpaceOf(folder.empty() ? "." : folder.string());
+  if (!space || space->files == 0 || space->free_files > 0) return text;
+  return absl::StrCat(text, " for another file, all ", space->files,
+                      " inodes of the file system are in use");
+}
+
+}  // namespace distro
