@@ -18,7 +18,8 @@ v1::WorkerInfo InfoOf(const Worker& worker, absl::Duration now) {
   info.set_reason(worker.reason);
   info.set_next_round(worker.next_round);
   info.set_probation_left(worker.probation_left);
-  *info.mutable_silence() = ToProto(std::max(now - worker.last_seen, absl::ZeroDuration()));
+  if (worker.heard())
+    *info.mutable_silence() = ToProto(std::max(now - worker.last_seen, absl::ZeroDuration()));
   return info;
 }
 
