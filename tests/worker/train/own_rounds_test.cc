@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/troubleshooting_page.h"
+
 namespace distro::worker {
 namespace {
 
@@ -30,6 +35,17 @@ TEST(OwnRoundsTest, NamesEachReasonAndTheRemedyForTheMostFrequent) {
   EXPECT_THAT(rounds.Remedy(), StartsWith("this machine is too slow"));
   for (int i = 0; i < 16; ++i) rounds.Add(OwnPart::kOtherSender);
   EXPECT_THAT(rounds.Remedy(), HasSubstr("--name"));
+}
+
+TEST(OwnRoundsTest, ThePageHasEachReasonAndItsRemedy) {
+  for (int part = 1; part < kOwnParts; ++part) {
+    OwnRounds rounds;
+    rounds.Add(static_cast<OwnPart>(part));
+    const std::string what = rounds.What();
+    const std::string reason = what.substr(what.find(": 1 ") + 4);
+    const std::string row = absl::StrCat("| `", reason, "` | `", rounds.Remedy(), "` |");
+    EXPECT_TRUE(testing::TroubleshootingPageHas(row, "HOST:PORT", "no folder")) << row;
+  }
 }
 
 TEST(OwnRoundsTest, TellsAfterSixteenInARowAndAtEachDoubling) {
