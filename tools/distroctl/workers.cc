@@ -206,8 +206,9 @@ Command WorkersCommand(const Console* console) {
           &options->channel),
       .help =
           R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates still needed before its votes count. NEXT ROUND:
-the first that is not in its parameters, by its last heartbeat. SILENCE: time since its last message. SENT, RECEIVED:
-payload since its process started. -, or null: not known, as for one that left. A bad link shows as the smallest SENT/S, or as state late. Role viewer or higher.
+the first that is not in its parameters, by its last heartbeat. SILENCE: time since its last message, or since the
+aggregator started. SENT, RECEIVED: payload since its process started. -, or null: not known, as for one that left. A bad
+link shows as the smallest SENT/S, or as state late. Role viewer or higher.
 
 Examples:
   distroctl workers aggregator.example:7700 --watch --ca ca.pem --token_file viewer.token

@@ -14,6 +14,14 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
+SegmentResult ResultOf(uint64_t votes, uint64_t entries, std::optional<uint64_t> agreement) {
+  SegmentResult result;
+  result.sent_votes = votes;
+  result.entries = entries;
+  result.agreement = agreement;
+  return result;
+}
+
 TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   ScratchFolder folder;
   FakeClock clock;
@@ -39,7 +47,7 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   metrics.OnRoundCommitted(
       {.header = &header, .duration = absl::Seconds(1), .loss = 2.5, .eval_loss = 2.75});
   metrics.SetCertificateExpiry(clock.WallNow());
-  metrics.OnSegmentResult({.sent_votes = 2, .entries = 1, .agreement = 1}, {});
+  metrics.OnSegmentResult(ResultOf(2, 1, 1), {});
   auto families = metrics.Collect(host, folder.path());
   for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
     families.push_back(std::move(family));
@@ -128,7 +136,7 @@ TEST(AggregatorMetricsTest, ShowsOnlyWhatIsKnown) {
                            "union_entries_ratio", "sign_agreement_ratio", "loss", "eval_loss"}) {
     EXPECT_EQ(shown().Find(absl::StrCat("distro_aggregator_", name)), std::nullopt) << name;
   }
-  metrics.OnSegmentResult({.sent_votes = 4, .entries = 2, .agreement = std::nullopt}, {});
+  metrics.OnSegmentResult(ResultOf(4, 2, std::nullopt), {});
   EXPECT_EQ(shown().Find("distro_aggregator_union_entries_ratio"), 0.5);
   EXPECT_EQ(shown().Find("distro_aggregator_sign_agreement_ratio"), std::nullopt) << "of deltas";
   v1::RoundHeader header;

@@ -84,14 +84,15 @@ TEST(WorkerInfosTest, ReadingsAreThoseOfThePresentProcess) {
   EXPECT_FALSE(list.workers(1).has_telemetry());
 }
 
-TEST(WorkerInfosTest, TheSilenceOfOneThatHasNotComeBackIsNotKnown) {
+TEST(WorkerInfosTest, OneThatHasNotComeBackIsSilentSinceTheStart) {
   RunStatus status;
   status.now = absl::Hours(100);
   status.workers = {WorkerOf(1, v1::MEMBER_STATE_ACTIVE), WorkerOf(2, v1::MEMBER_STATE_LEFT)};
   status.workers[1].last_seen = absl::ZeroDuration();
+  status.since = {absl::ZeroDuration(), absl::Hours(99)};
   const v1::ListWorkersResponse list = WorkerInfos(status, {});
   EXPECT_EQ(list.workers(0).silence().seconds(), 359'999);
-  EXPECT_FALSE(list.workers(1).has_silence());
+  EXPECT_EQ(list.workers(1).silence().seconds(), 3600) << "and not the machine's uptime";
 }
 
 TEST(WorkerInfosTest, TheLargestReadingsOfAllWorkersFitIntoAMessage) {
