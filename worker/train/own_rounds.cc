@@ -18,10 +18,10 @@ struct Words {
 // By OwnPart.
 constexpr Words kWords[kOwnParts] = {
     {"", ""},
-    {"ended before its steps",
+    {"ended before its steps were over",
      "this machine is too slow for the run's rounds: give it a GPU or more --threads, or ask the "
      "operator for a round_window, with which slow machines take fewer steps"},
-    {"ended before its upload",
+    {"ended before its upload was over",
      "this link is too slow for the run's rounds: distroctl bench-link measures it; "
      "give it a faster one, or ask the operator for a longer round_deadline"},
     {"not finite",

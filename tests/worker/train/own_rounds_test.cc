@@ -22,7 +22,8 @@ TEST(OwnRoundsTest, SaysNothingWhileMostOfThemCount) {
   EXPECT_EQ(rounds.What(), "");
   EXPECT_EQ(rounds.Remedy(), "");
   EXPECT_FALSE(rounds.Add(OwnPart::kLate));
-  EXPECT_EQ(rounds.What(), "2 of its last 3 rounds did not count: 2 ended before its upload");
+  EXPECT_EQ(rounds.What(),
+            "2 of its last 3 rounds did not count: 2 ended before its upload was over");
 }
 
 TEST(OwnRoundsTest, NamesEachReasonAndTheRemedyForTheMostFrequent) {
@@ -30,8 +31,9 @@ TEST(OwnRoundsTest, NamesEachReasonAndTheRemedyForTheMostFrequent) {
   rounds.Add(OwnPart::kCounted);
   for (int i = 0; i < 15; ++i) rounds.Add(OwnPart::kNotReady);
   rounds.Add(OwnPart::kNotFinite);
-  EXPECT_EQ(rounds.What(),
-            "16 of its last 16 rounds did not count: 15 ended before its steps, 1 not finite");
+  EXPECT_EQ(
+      rounds.What(),
+      "16 of its last 16 rounds did not count: 15 ended before its steps were over, 1 not finite");
   EXPECT_THAT(rounds.Remedy(), StartsWith("this machine is too slow"));
   for (int i = 0; i < 16; ++i) rounds.Add(OwnPart::kOtherSender);
   EXPECT_THAT(rounds.Remedy(), HasSubstr("--name"));
