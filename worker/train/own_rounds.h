@@ -32,8 +32,8 @@ class OwnRounds {
   bool Add(OwnPart part);
 
   uint64_t uncounted_in_a_row() const { return in_a_row_; }
-  // "16 of its last 16 rounds did not count: 14 ended before its steps were over, 2 not finite"; empty
-  // while at most half of them did not.
+  // "16 of its last 16 rounds did not count: 14 ended before its steps were over, 2 not finite";
+  // empty while at most half of them did not.
   std::string What() const;
   // What to do about the most frequent reason; empty as What().
   std::string Remedy() const;
