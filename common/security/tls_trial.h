@@ -14,8 +14,8 @@
 
 namespace distro {
 
-// `side` shows `chain`, which begins with the certificate of `key`. InvalidArgument, without the file's name: why
-// OpenSSL does not use it, or why a peer refuses it, and what to do.
+// `side` shows `chain`, which begins with the certificate of `key`. InvalidArgument, without the
+// file's name: why OpenSSL does not use it, or why a peer refuses it, and what to do.
 absl::Status TryHandshake(TlsSide side, const std::vector<openssl::Owned<X509>>& chain,
                           EVP_PKEY* key);
 

@@ -1,5 +1,5 @@
-// What became of this worker's part in the last rounds that gave it samples: the same rule that the
-// aggregator's page and alert apply (server/status/worker_problems.h), from the records. So a worker
+// What became of this worker's part in the last rounds that gave it samples, from the records. The
+// aggregator's page and alert tell the same of it (server/status/worker_problems.h). So a worker
 // whose work never counts says so, and why. Not thread-safe.
 #pragma once
 
