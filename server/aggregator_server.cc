@@ -214,10 +214,11 @@ ReadyReport AggregatorServer::Impl::Ready() const {
   const absl::Duration step = manager->StepTakes();
   const bool turns = step < kStepHangs;
   report.ready &= turns;
-  report.checks.push_back(
-      {"rounds", turns,
-       turns ? "" : absl::StrCat("one step has taken ", absl::ToInt64Seconds(step),
-                                 " s: the disk of the data folder does not answer")});
+  report.checks.push_back({"rounds", turns,
+                           turns
+                               ? ""
+                               : absl::StrCat("one step has taken ", absl::ToInt64Seconds(step),
+                                              " s: the disk of the data folder does not answer")});
   const RunStatus status = manager->status();
   const bool waits = status.state == v1::RUN_STATE_WAITING;
   report.checks.push_back({"workers", !waits, status.reason});

@@ -166,6 +166,9 @@ class Trainer {
   void TakeExtension(uint64_t rounds);
   // Whether the record's member is a process that sent the pending update.
   bool IsSender(const CommittedRound& round, int member) const;
+  absl::Status AfterRound();
+
+  // trainer_own_rounds.cc: what became of this worker's part in a round.
   void CountOwnUpdate(const CommittedRound& round, int member);
   // Why this worker's update of the round, which it sent, is not wholly in the result.
   std::optional<Exclusion> WhyExcluded(const CommittedRound& round, int member) const;
@@ -173,7 +176,6 @@ class Trainer {
   std::optional<OwnPart> PartIn(const CommittedRound& round, int member,
                                 std::optional<Exclusion> excluded) const;
   void TellOwnPart(OwnPart part);
-  absl::Status AfterRound();
 
   const TrainerOptions options_;
   const Dependencies deps_;
