@@ -32,6 +32,8 @@ namespace distro::server {
 namespace {
 
 constexpr uint64_t kMaxRunJsonBytes = 1 << 20;
+// A step of the round thread, with its writes, takes less.
+constexpr absl::Duration kStepHangs = absl::Seconds(60);
 // Extra time for the round thread to end a drain by its own clock.
 constexpr absl::Duration kDrainMargin = absl::Seconds(2);
 
@@ -200,11 +202,24 @@ ReadyReport AggregatorServer::Impl::Ready() const {
   report.ready &= accepting;
   report.checks.push_back(
       {"accepting", accepting, accepting ? "" : "the gRPC port takes no connections"});
+  if (tls != nullptr) {
+    const absl::Status dates = tls->CheckDates();
+    report.ready &= dates.ok();
+    report.checks.push_back({"certificate", dates.ok(), std::string(dates.message())});
+  }
   const RoundManager* manager = host->manager();
   report.checks.push_back(
       {"run", manager != nullptr,
        manager == nullptr ? "there is no run yet: create one" : manager->run().run_id});
   if (manager == nullptr) return report;
+  const absl::Duration step = manager->StepTakes();
+  const bool turns = step < kStepHangs;
+  report.ready &= turns;
+  report.checks.push_back({"rounds", turns,
+                           turns
+                               ? ""
+                               : absl::StrCat("one step has taken ", absl::ToInt64Seconds(step),
+                                              " s: the disk of the data folder does not answer")});
   const RunStatus status = manager->status();
   const bool waits = status.state == v1::RUN_STATE_WAITING;
   report.checks.push_back({"workers", !waits, status.reason});

@@ -51,7 +51,8 @@ ProgressReading ReadingOf(const TrainSummary& summary) {
           .tokens = summary.tokens,
           .sent_bytes = summary.transfer.sent_payload_bytes,
           .received_bytes = summary.transfer.received_payload_bytes,
-          .wait = summary.phases[static_cast<int>(Phase::kWait)]};
+          .wait = summary.phases[static_cast<int>(Phase::kWait)],
+          .uncounted = summary.uncounted};
 }
 
 // The public text of a run of local data; nullopt without the flag.

@@ -1,7 +1,6 @@
 #include "common/security/dev_certificates.h"
 
 #include <arpa/inet.h>
-#include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -17,18 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/security/openssl.h"
 
 namespace distro {
 namespace {
 
-struct Freed {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Freed>;
+using openssl::Bytes;
+using openssl::Owned;
 
 // Name and value of an X.509 extension, as in openssl.cnf.
 using Extensions = std::vector<std::pair<int, std::string>>;
@@ -41,10 +35,6 @@ struct Issuer {
 absl::Status Refused(absl::string_view what) {
   ERR_clear_error();
   return absl::InternalError(absl::StrCat("certificate: OpenSSL refuses ", what));
-}
-
-Owned<BIO> Bytes(absl::string_view pem) {
-  return Owned<BIO>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
 std::string Text(BIO* bio) {

@@ -1,4 +1,4 @@
-// Reads and checks certificates and keys in PEM files before they are used, so that an error names
+// Reads and tries certificates and keys in PEM files before they are used, so that an error names
 // the file instead of failing a later handshake. Pure functions of the files; thread-safe. No gRPC
 // here.
 #pragma once
@@ -14,6 +14,9 @@ namespace distro {
 // First line of a certificate in PEM.
 inline constexpr char kBeginCertificate[] = "-----BEGIN CERTIFICATE-----";
 
+// Who shows the certificate.
+enum class TlsSide { kClient, kServer };
+
 // Paths; empty ones are not read.
 struct TlsFiles {
   std::string ca = {};    // one or more CA certificates
@@ -26,14 +29,20 @@ struct TlsMaterial {
   std::string ca;
   std::string cert;
   std::string key;
-  // When the first certificate of `cert` expires; InfiniteFuture without a certificate.
+  // The times at which both the first certificate of `cert` and the one behind it are valid;
+  // without a certificate, always.
+  absl::Time begin = absl::InfinitePast();
   absl::Time expiry = absl::InfiniteFuture();
 };
 
-// InvalidArgument: a file above 1 MiB or without PEM of its kind, a key that does not match the
-// certificate, a certificate without a key. NotFound, PermissionDenied: as ReadFile. All messages
-// name the file; none contains bytes of a key.
-absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsFiles& files);
+// Of this side. Dates are not compared with a clock here.
+//
+// InvalidArgument: a file above 1 MiB or without PEM of its kind, one with a damaged certificate, a
+// key with a passphrase or of another certificate, a certificate without a key, one that no TLS
+// connection can use, a server's without a name, CAs that nobody may use. NotFound,
+// PermissionDenied: as ReadFile. All messages name the file and what to do; none contains bytes of
+// a key.
+absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsFiles& files, TlsSide side);
 
 // The identity in a client certificate (docs/security.md).
 struct CertificateSubject {

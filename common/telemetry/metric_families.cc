@@ -98,11 +98,17 @@ MetricValues::MetricValues(const std::vector<prometheus::MetricFamily>& families
   }
 }
 
-double MetricValues::Get(const std::string& name, const MetricLabels& labels) const {
+std::optional<double> MetricValues::Find(const std::string& name,
+                                         const MetricLabels& labels) const {
   const auto family = values_.find(name);
-  if (family == values_.end()) return 0;
+  if (family == values_.end()) return std::nullopt;
   const auto series = family->second.find(labels);
-  return series == family->second.end() ? 0 : series->second;
+  if (series == family->second.end()) return std::nullopt;
+  return series->second;
+}
+
+double MetricValues::Get(const std::string& name, const MetricLabels& labels) const {
+  return Find(name, labels).value_or(0);
 }
 
 double MetricValues::Sum(const std::string& name) const {

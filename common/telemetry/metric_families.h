@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,9 @@ class MetricValues {
   // Uses counters and gauges; ignores histograms.
   explicit MetricValues(const std::vector<prometheus::MetricFamily>& families);
 
-  // The value of the series with exactly these labels; 0 if there is none.
+  // The value of the series with exactly these labels, if there is one.
+  std::optional<double> Find(const std::string& name, const MetricLabels& labels = {}) const;
+  // 0 if there is none.
   double Get(const std::string& name, const MetricLabels& labels = {}) const;
   // The sum over all series of the name; 0 if there is none.
   double Sum(const std::string& name) const;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,13 +46,7 @@ void Gauge::Set(double value) {
   }
 }
 
-void Gauge::Add(double by) {
-  if (std::isfinite(by)) {
-    gauge_->Increment(by);
-  } else {
-    dropped_->Add();
-  }
-}
+void Gauge::Clear() { gauge_->Set(std::numeric_limits<double>::quiet_NaN()); }
 
 void Histogram::Observe(double value) {
   if (std::isfinite(value)) {
@@ -126,7 +121,13 @@ std::vector<prometheus::MetricFamily> MetricsRegistry::Collect() {
   const uint64_t dropped = dropped_.count();
   dropped_total_->Increment(static_cast<double>(dropped - dropped_shown_));
   dropped_shown_ = dropped;
-  return registry_.Collect();
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  for (prometheus::MetricFamily& family : families) {
+    if (family.type != prometheus::MetricType::Gauge) continue;
+    std::erase_if(family.metric, [](const auto& m) { return std::isnan(m.gauge.value); });
+  }
+  std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
+  return families;
 }
 
 }  // namespace distro

@@ -53,11 +53,14 @@ class Counter {
   DroppedValues* const dropped_;
 };
 
+// Has no series while its value is not known: before the first Set(), and after Clear().
 class Gauge {
  public:
-  Gauge(prometheus::Gauge* gauge, DroppedValues* dropped) : gauge_(gauge), dropped_(dropped) {}
+  Gauge(prometheus::Gauge* gauge, DroppedValues* dropped) : gauge_(gauge), dropped_(dropped) {
+    Clear();
+  }
   void Set(double value);
-  void Add(double by);
+  void Clear();
   double value() const { return gauge_->Value(); }
 
  private:
@@ -103,7 +106,7 @@ class MetricsRegistry {
     for (int i = 0; i < values; ++i) dropped_.Add();
   }
 
-  // All families with their present values.
+  // All families with their present values, those that are known.
   std::vector<prometheus::MetricFamily> Collect();
 
  private:

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/log.h"
 #include "common/http/http_endpoint.h"
 #include "prometheus/metric_family.h"
 
 namespace distro {
+
+// A worker or an archiver whose aggregator has not answered for longer is not ready.
+inline constexpr absl::Duration kMostSilence = absl::Seconds(60);
 
 // Serves `collect` and `ready` on `address` (host:port, the value of --http), and logs the address.
 // InvalidArgument, which names the flag: the address is not valid. Unavailable: the port is in use.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/utc_time.h"
 
@@ -32,6 +33,25 @@ bool MayGoOn(const ServerTls::CallCheck& check, grpc_auth_context* connection,
   if (const grpc_auth_property* found = grpc_auth_property_iterator_next(&properties))
     shown.certificate = {found->value, found->value_length};
   return check(path, shown);
+}
+
+// Clocks of the machine that issues a certificate and of this one may differ by this.
+constexpr absl::Duration kClocksDiffer = absl::Minutes(5);
+
+absl::Status CheckDates(const TlsFiles& files, const TlsMaterial& material, absl::Time now) {
+  const bool ended = now > material.expiry;
+  if (!ended && now + kClocksDiffer >= material.begin) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      files.cert, ": the certificate, or the one behind it, ", ended ? "ended " : "begins ",
+      UtcText(ended ? material.expiry : material.begin), ", and the clock of this machine says ",
+      UtcText(now), "; renew the certificate, or set the clock if it is wrong"));
+}
+
+// The files, as clients will take them now.
+absl::StatusOr<TlsMaterial> ReadNow(const TlsFiles& files, const Clock& clock) {
+  DISTRO_ASSIGN_OR_RETURN(TlsMaterial material, ReadTlsFiles(files, TlsSide::kServer));
+  DISTRO_RETURN_IF_ERROR(CheckDates(files, material, clock.WallNow()));
+  return material;
 }
 
 }  // namespace
@@ -99,13 +119,7 @@ absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files
                                                            const Clock* clock, Log* log,
                                                            AuthObserver* observer) {
   std::unique_ptr<ServerTls> tls(new ServerTls(files, clock, log, observer));
-  DISTRO_ASSIGN_OR_RETURN(TlsMaterial material, ReadTlsFiles(files));
-  if (const absl::Time now = clock->WallNow(); now > material.expiry) {
-    log->Error(
-        "the certificate has ended by this machine's clock: clients whose clock says so "
-        "too refuse it",
-        {{"file", files.cert}, {"ended", UtcText(material.expiry)}, {"clock", UtcText(now)}});
-  }
+  DISTRO_ASSIGN_OR_RETURN(TlsMaterial material, ReadNow(files, *clock));
   absl::MutexLock lock(&tls->mu_);
   tls->served_ = {std::make_shared<const TlsMaterial>(std::move(material)), 1};
   return tls;
@@ -113,6 +127,7 @@ absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files
 
 ServerTls::ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthObserver* observer)
     : files_(files),
+      clock_(clock),
       log_(log),
       observer_(observer),
       credentials_(std::make_shared<ReloadingCredentials>(this, !files.ca.empty())),
@@ -124,6 +139,10 @@ void ServerTls::SetCallCheck(CallCheck check) { credentials_->SetCallCheck(std::
 
 absl::Time ServerTls::expiry() { return Current().material->expiry; }
 
+absl::Status ServerTls::CheckDates() {
+  return distro::server::CheckDates(files_, *Current().material, clock_->WallNow());
+}
+
 ServerTls::Served ServerTls::Current() {
   absl::MutexLock lock(&mu_);
   if (watch_.Changed()) Reload();
@@ -131,7 +150,7 @@ ServerTls::Served ServerTls::Current() {
 }
 
 void ServerTls::Reload() {
-  absl::StatusOr<TlsMaterial> material = ReadTlsFiles(files_);
+  absl::StatusOr<TlsMaterial> material = ReadNow(files_, *clock_);
   observer_->OnCredentialsReloaded("certificate", material.ok());
   if (!material.ok()) {
     log_->Error("certificate not reloaded: the one of before goes on",

@@ -1,5 +1,5 @@
 // The aggregator's certificate and key, and the CA of client certificates. Reloads the files when
-// they change; new connections use the new ones. Files that do not match each other are logged and
+// they change; new connections use the new ones. New files that cannot be used are logged and
 // counted, and the old ones stay in use, so a certificate and its key may be replaced one after the
 // other. Thread-safe.
 #pragma once
@@ -29,7 +29,8 @@ class ServerTls {
   // may continue; false: Unauthenticated.
   using CallCheck = std::function<bool(absl::string_view path, const ShownCredential& shown)>;
 
-  // All but the paths are borrowed. Errors as ReadTlsFiles.
+  // All but the paths are borrowed. Errors as ReadTlsFiles, and Unavailable: by the clock, the
+  // certificate has ended or not begun.
   static absl::StatusOr<std::unique_ptr<ServerTls>> Open(const TlsFiles& files, const Clock* clock,
                                                          Log* log, AuthObserver* observer);
 
@@ -44,6 +45,8 @@ class ServerTls {
 
   // When the certificate in use expires.
   absl::Time expiry();
+  // Unavailable: the certificate in use has ended by the clock.
+  absl::Status CheckDates();
 
   // The certificate to serve, and a number that increases with each change.
   struct Served {
@@ -59,6 +62,7 @@ class ServerTls {
   void Reload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TlsFiles files_;
+  const Clock* const clock_;
   Log* const log_;
   AuthObserver* const observer_;
   // Kept here because gRPC uses it at each connection but does not own it.

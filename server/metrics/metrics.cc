@@ -1,7 +1,6 @@
 #include "server/metrics/metrics.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "common/base/version.h"
 #include "common/round_log/committed_round.h"
@@ -114,7 +113,7 @@ void AggregatorMetrics::AddCredentials() {
     }
   }
   certificate_expiry_ = registry_.AddGauge("tls_certificate_expiry_timestamp_seconds",
-                                           "Expiry of the certificate in use; 0 without one.");
+                                           "Expiry of the certificate in use.");
 }
 
 void AggregatorMetrics::OnCallRefused(absl::string_view reason) {
@@ -144,8 +143,11 @@ void AggregatorMetrics::OnSegmentResult(const SegmentResult& result, absl::Durat
   if (result.sent_votes == 0) return;
   const auto votes = static_cast<double>(result.sent_votes);
   union_entries_->Set(static_cast<double>(result.entries) / votes);
-  agreement_->Set(result.agreement ? static_cast<double>(*result.agreement) / votes
-                                   : std::numeric_limits<double>::quiet_NaN());
+  if (result.agreement) {
+    agreement_->Set(static_cast<double>(*result.agreement) / votes);
+  } else {
+    agreement_->Clear();
+  }
 }
 
 void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
@@ -154,7 +156,11 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   round_duration_->Observe(Seconds(info.duration));
   result_size_->Set(static_cast<double>(info.result_bytes));
   tokens_->Increment(static_cast<double>(info.tokens));
-  if (info.loss) loss_->Set(*info.loss);
+  if (info.loss) {
+    loss_->Set(*info.loss);
+  } else {
+    loss_->Clear();
+  }
   absl::MutexLock lock(&mu_);
   if (info.eval_loss) eval_loss_ = info.eval_loss;
   caps_ = info.header->step().deltas().caps();

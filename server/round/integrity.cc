@@ -72,8 +72,11 @@ void Integrity::AddAudit(RoundId round, const Counts& counts) {
 void Integrity::Judge(const v1::RoundHeader& header, const Round& round, Membership* members) {
   const std::set<std::string> differ = JudgeStates(header, members);
   for (const v1::Member& member : header.members()) {
-    if (round.Complete(member.name()) && !differ.contains(member.name()))
+    if (!round.Complete(member.name())) {
+      if (!member.abstained()) members->Apply(member.name(), MemberEvent::kMissedRound);
+    } else if (!differ.contains(member.name())) {
       members->Apply(member.name(), MemberEvent::kGoodUpdate);
+    }
   }
   JudgeAgreement(members);
 }

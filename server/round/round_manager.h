@@ -13,6 +13,7 @@
 // read the log.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,7 +89,9 @@ class RoundManager {
   // Does everything that is due, and returns the monotonic time at which to call again. Retries a
   // failing disk every second. An error is final: the process must stop, because another process
   // replaced it (fenced), or memory or files are damaged.
-  absl::StatusOr<absl::Duration> Step() { return conductor_.Step(); }
+  absl::StatusOr<absl::Duration> Step();
+  // How long the current Step() has taken; 0 between two. Long: the disk does not answer.
+  absl::Duration StepTakes() const;
   // Blocks until there is something to do, until `until` (monotonic), or until Stop().
   void WaitForWork(absl::Duration until) { shared_.WaitForPoke(until); }
 
@@ -122,6 +125,9 @@ class RoundManager {
   SharedRun shared_;
   Decrees decrees_;
   Conductor conductor_;  // of the thread that calls Step()
+  // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
+  static constexpr int64_t kNoStep = -1;
+  std::atomic<int64_t> step_began_ = kNoStep;
 };
 
 }  // namespace distro::server

@@ -11,14 +11,21 @@
 namespace distro::server {
 namespace {
 
-v1::WorkerInfo InfoOf(const Worker& worker, absl::Duration now) {
+// Of one that has not come back: since the aggregator started, which is the least.
+absl::Duration SilenceOf(const RunStatus& status, size_t index) {
+  const Worker& worker = status.workers[index];
+  const absl::Duration since = worker.heard() ? worker.last_seen : status.since[index];
+  return std::max(status.now - since, absl::ZeroDuration());
+}
+
+v1::WorkerInfo InfoOf(const Worker& worker, absl::Duration silence) {
   v1::WorkerInfo info;
   info.set_name(worker.name);
   info.set_state(worker.state);
   info.set_reason(worker.reason);
   info.set_next_round(worker.next_round);
   info.set_probation_left(worker.probation_left);
-  *info.mutable_silence() = ToProto(std::max(now - worker.last_seen, absl::ZeroDuration()));
+  *info.mutable_silence() = ToProto(silence);
   return info;
 }
 
@@ -53,7 +60,8 @@ v1::ListWorkersResponse WorkerInfos(const RunStatus& status,
   v1::ListWorkersResponse response;
   size_t bytes = 0;
   for (const Worker* worker : ByNeed(status.workers)) {
-    v1::WorkerInfo info = InfoOf(*worker, status.now);
+    v1::WorkerInfo info =
+        InfoOf(*worker, SilenceOf(status, static_cast<size_t>(worker - status.workers.data())));
     bytes += info.ByteSizeLong() + 2 * sizeof(uint32_t);  // tag and length
     if (bytes > kMaxInfosBytes) {
       response.set_left_out(response.left_out() + 1);

@@ -32,6 +32,10 @@ void Membership::Apply(const std::string& name, MemberEvent event, absl::string_
       break;
     case MemberEvent::kInTime:
       worker.invalid_in_a_row = 0;
+      worker.missed_rounds = 0;
+      break;
+    case MemberEvent::kMissedRound:
+      ++worker.missed_rounds;
       break;
     case MemberEvent::kInvalidUpdate:
       ++worker.invalid_in_a_row;
@@ -66,6 +70,7 @@ MemberFacts Membership::FactsOf(const Worker& worker) const {
           .others_active = active_ - (worker.state == v1::MEMBER_STATE_ACTIVE ? 1 : 0),
           .min_workers = options_.min_workers,
           .probation_left = worker.probation_left,
+          .missed_rounds = worker.missed_rounds,
           .invalid_in_a_row = worker.invalid_in_a_row,
           .mismatches = static_cast<int>(worker.mismatches.size())};
 }
@@ -92,6 +97,7 @@ void Membership::Enter(Worker* worker, v1::MemberState state, MemberEvent event)
     ++quarantine_changes_;
   if (state == v1::MEMBER_STATE_JOINING) {
     if (!worker->returning) worker->probation_left = options_.probation_rounds;
+    worker->missed_rounds = 0;
     if (event == MemberEvent::kHashMismatch || event == MemberEvent::kHashDisputed)
       worker->resync = worker->reason;
   }
@@ -102,8 +108,9 @@ void Membership::Enter(Worker* worker, v1::MemberState state, MemberEvent event)
 
 void Membership::SkipProbation() {
   for (auto& [name, worker] : workers_) {
-    const bool waits =
-        worker.state == v1::MEMBER_STATE_SYNCED || worker.state == v1::MEMBER_STATE_PROBATION;
+    const bool waits = worker.state == v1::MEMBER_STATE_SYNCED ||
+                       worker.state == v1::MEMBER_STATE_PROBATION ||
+                       (worker.state == v1::MEMBER_STATE_LATE && worker.probation_left > 0);
     if (waits && !WhyNoProbation(FactsOf(worker)).empty()) Change(&worker, MemberEvent::kEnters);
   }
 }

@@ -27,17 +27,19 @@ bool CanSpare(v1::MemberState state, const MemberFacts& facts) {
 }
 
 MemberTransition Enters(v1::MemberState now, const MemberFacts& facts) {
-  if (now != kSynced && now != kProbation) return {now};
+  const bool on_probation = now == kProbation || (now == kLate && facts.probation_left > 0);
+  if (now != kSynced && !on_probation) return {now};
   if (const absl::string_view why = WhyNoProbation(facts); !why.empty())
     return {kActive, "no_probation", absl::StrCat("takes part: ", why)};
-  if (now == kProbation) return {now};
+  if (on_probation) return {now};
   return {kProbation, "probation",
           absl::StrCat("on probation: ", facts.probation_left,
                        " updates are checked before its votes count")};
 }
 
-MemberTransition Heard(const MemberFacts& facts) {
-  return {facts.probation_left > 0 ? kProbation : kActive, "heard", "heard again"};
+// Of a worker that is there, and in time.
+v1::MemberState InOrder(const MemberFacts& facts) {
+  return facts.probation_left > 0 ? kProbation : kActive;
 }
 
 MemberTransition OfUpdate(v1::MemberState now, MemberEvent event, const MemberFacts& facts) {
@@ -49,8 +51,13 @@ MemberTransition OfUpdate(v1::MemberState now, MemberEvent event, const MemberFa
     case MemberEvent::kMissedDeadline:
       if (now == kActive) return {kLate, "missed_deadline", "missed the deadline"};
       break;
+    case MemberEvent::kMissedRound:
+      if (now != kProbation || facts.missed_rounds < kMaxMissedRounds) break;
+      return {kLate, "missed_deadline",
+              absl::StrCat("on probation, and ", facts.missed_rounds,
+                           " rounds in a row ended before its update was there")};
     case MemberEvent::kInTime:
-      if (now == kLate) return {kActive, "in_time", "in time again"};
+      if (now == kLate) return {InOrder(facts), "in_time", "in time again"};
       break;
     case MemberEvent::kInvalidUpdate:
       if (facts.invalid_in_a_row < kMaxInvalidInARow || !CanSpare(now, facts)) break;
@@ -101,7 +108,7 @@ MemberTransition OfSession(v1::MemberState now, MemberEvent event, const MemberF
         return {kSuspect, "silent", "silent: no heartbeat and no frame"};
       break;
     case MemberEvent::kHeard:
-      if (now == kSuspect) return Heard(facts);
+      if (now == kSuspect) return {InOrder(facts), "heard", "heard again"};
       break;
     case MemberEvent::kLeft:
       return {kLeft, "left", "left"};

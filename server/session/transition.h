@@ -21,6 +21,7 @@ enum class MemberEvent {
   kEnters,          // samples are assigned, or probation may be skipped now
   kGoodUpdate,      // a committed round has its whole, valid update, and its state hash is right
   kMissedDeadline,  // a segment closed without it
+  kMissedRound,     // a committed round has neither its whole update nor its abstention
   kInTime,          // its whole update of a round arrived before the segments closed
   kSilent,          // no message for suspect_after
   kHeard,           // a heartbeat, a frame or another call
@@ -34,6 +35,9 @@ enum class MemberEvent {
   kLeaseOver,       // no message for the lease
 };
 
+// A worker on probation, for which rounds do not wait, is late after this many in a row without its
+// update.
+inline constexpr int kMaxMissedRounds = 3;
 // A rule quarantines with the third invalid upload in a row ...
 inline constexpr int kMaxInvalidInARow = 3;
 // ... and with a mismatch of the state hash after three others, each with a resync, within 100
@@ -48,6 +52,7 @@ struct MemberFacts {
   int others_active = 0;    // ACTIVE workers besides this one
   int min_workers = 1;
   uint32_t probation_left = 0;  // good updates still needed
+  int missed_rounds = 0;        // in a row
   int invalid_in_a_row = 0;
   int mismatches = 0;  // within kResyncWindowRounds
 };

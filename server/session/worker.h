@@ -18,8 +18,8 @@ struct Worker {
   uint64_t incarnation = 0;
   v1::MemberState state = v1::MEMBER_STATE_LEFT;
   std::string reason = {};
-  absl::Duration last_seen = {};
-  uint64_t sequence = 0;  // of the last heartbeat taken
+  absl::Duration last_seen = {};  // 0: never since the aggregator started
+  uint64_t sequence = 0;          // of the last heartbeat taken
   uint64_t next_round = 0;
   uint64_t own_tokens = 0;  // local data: as reported at Join; 0: not joined since the start
   std::optional<double> evaluation_loss = {};  // last reported; finite, not negative
@@ -30,6 +30,7 @@ struct Worker {
   bool returning = false;       // took part when the aggregator stopped, and has not since
   std::string resync = {};      // why it must resync; empty: it need not
   uint64_t synced_round = 0;    // the round before which it had last caught up
+  int missed_rounds = 0;        // in a row
   int invalid_in_a_row = 0;
   std::vector<uint64_t> mismatches = {};  // rounds, within kResyncWindowRounds
   uint64_t quarantine_round = 0;
@@ -37,6 +38,7 @@ struct Worker {
   bool in_session() const {
     return state != v1::MEMBER_STATE_LEFT && state != v1::MEMBER_STATE_QUARANTINED;
   }
+  bool heard() const { return last_seen != absl::ZeroDuration(); }
   // Gets samples and may upload.
   bool takes_part() const { return TakesPart(state); }
   // The weight of its votes: 0 on probation, and if it does not take part.

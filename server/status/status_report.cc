@@ -25,6 +25,11 @@ double Metric(const StatusFacts& facts, absl::string_view name, const MetricLabe
   return facts.metrics->Get(absl::StrCat("distro_aggregator_", name), labels);
 }
 
+// Null while it is not known.
+json MetricOrNull(const StatusFacts& facts, absl::string_view name) {
+  return OrNull(facts.metrics->Find(absl::StrCat("distro_aggregator_", name)));
+}
+
 std::string MethodText(const v1::RunConfig& config) {
   const std::string name = MethodName(config.method());
   if (config.method() != v1::METHOD_DELTAS)
@@ -64,8 +69,8 @@ json RoundPart(const StatusFacts& facts) {
           {"deadline", Metric(facts, "rounds_total", {{"outcome", "deadline"}})},
           {"excluded_ratio", OrNull(history.excluded_ratio)},
           {"last_commit_timestamp", Metric(facts, "last_round_timestamp_seconds")},
-          {"snapshot_round", Metric(facts, "snapshot_round")},
-          {"subscriber_lag_rounds", Metric(facts, "subscriber_lag_rounds")}};
+          {"snapshot_round", MetricOrNull(facts, "snapshot_round")},
+          {"subscriber_lag_rounds", MetricOrNull(facts, "subscriber_lag_rounds")}};
 }
 
 json CurveOf(const std::vector<LossCurve::Point>& points) {
@@ -99,16 +104,16 @@ json BytesPart(const StatusFacts& facts) {
 }
 
 json TotalsPart(const StatusFacts& facts) {
-  return {{"loss", Metric(facts, "loss")},
+  return {{"loss", MetricOrNull(facts, "loss")},
           {"tokens", Metric(facts, "tokens_total")},
           {"updates_received", Metric(facts, "updates_received_total")},
           {"updates_expected", Metric(facts, "updates_expected_total")},
           {"updates_rejected", facts.metrics->Sum("distro_aggregator_updates_rejected_total")},
           {"state_hash_mismatches", Metric(facts, "state_hash_mismatches_total")},
-          {"sign_agreement_ratio", Metric(facts, "sign_agreement_ratio")},
+          {"sign_agreement_ratio", MetricOrNull(facts, "sign_agreement_ratio")},
           {"log_bytes", Metric(facts, "log_bytes")},
-          {"disk_free_bytes", Metric(facts, "data_dir_free_bytes")},
-          {"disk_bytes", Metric(facts, "data_dir_size_bytes")}};
+          {"disk_free_bytes", MetricOrNull(facts, "data_dir_free_bytes")},
+          {"disk_bytes", MetricOrNull(facts, "data_dir_size_bytes")}};
 }
 
 json StatesPart(const RunStatus& status) {

@@ -10,7 +10,6 @@ namespace distro::server {
 namespace {
 
 constexpr absl::Duration kRecentlyGone = absl::Minutes(10);
-constexpr uint64_t kMissedRounds = 3;
 
 // `bytes` per second as text: three digits and a unit.
 std::string RateText(double bytes) {
@@ -26,6 +25,18 @@ std::optional<double> Median(std::vector<double> values, Better better) {
 }
 
 bool InRounds(const Worker& worker) { return worker.takes_part() && worker.weight() > 0; }
+
+// How many rounds went on without its work, as the end of a sentence.
+std::string Uncounted(const WorkerFacts& facts) {
+  if (facts.rounds.missed_in_a_row == 0) return "";
+  return absl::StrFormat("; the last %d did not count its work", facts.rounds.missed_in_a_row);
+}
+
+bool DoesNotCount(const WorkerFacts& facts) {
+  const bool on_probation = facts.rounds.excluded == "probation";
+  return facts.worker.takes_part() &&
+         facts.rounds.missed_in_a_row >= (on_probation ? kProbationRounds : kMissedRounds);
+}
 
 std::optional<Problem> ProblemOfState(const WorkerFacts& facts) {
   const Worker& worker = facts.worker;
@@ -47,7 +58,9 @@ std::optional<Problem> ProblemOfState(const WorkerFacts& facts) {
                        "DistroWorkerStale"};
       return Problem{.severity = Severity::kGone};
     case v1::MEMBER_STATE_LATE:
-      return Problem{Severity::kBad, "Missed the round's deadline: rounds do not wait for it",
+      return Problem{Severity::kBad,
+                     absl::StrCat("Late: rounds do not wait for it", Uncounted(facts),
+                                  worker.probation_left > 0 ? "; its probation goes on" : ""),
                      "DistroUpdatesExcluded"};
     default:
       return std::nullopt;
@@ -118,8 +131,7 @@ Typical TypicalOf(const std::vector<WorkerFacts>& workers) {
 Problem ProblemOf(const WorkerFacts& facts, const Typical& typical) {
   if (auto problem = ProblemOfState(facts)) return *problem;
   if (InRounds(facts.worker) && IsSlow(facts, typical)) return WhySlow(facts, typical);
-  if (facts.worker.state == v1::MEMBER_STATE_ACTIVE &&
-      facts.rounds.missed_in_a_row >= kMissedRounds) {
+  if (DoesNotCount(facts)) {
     return {Severity::kBad,
             absl::StrFormat("Not included for %d rounds: %s", facts.rounds.missed_in_a_row,
                             facts.rounds.excluded),

@@ -47,6 +47,11 @@ struct Problem {
 inline constexpr double kSlowSeconds = 0.5;
 inline constexpr double kSlowFactor = 1.5;
 
+// A worker does not count when this many records in a row name it and do not include its work ...
+inline constexpr uint64_t kMissedRounds = 3;
+// ... and of one on probation, whose updates are there in time.
+inline constexpr uint64_t kProbationRounds = 32;
+
 Problem ProblemOf(const WorkerFacts& facts, const Typical& typical);
 
 }  // namespace distro::server

@@ -30,9 +30,9 @@ json ReadingsOf(const v1::WorkerTelemetry* readings) {
   if (readings == nullptr)
     return {{"loss", nullptr},
             {"own_evaluation_loss", nullptr},
-            {"tokens", 0},
-            {"sent_bytes", 0},
-            {"received_bytes", 0}};
+            {"tokens", nullptr},
+            {"sent_bytes", nullptr},
+            {"received_bytes", nullptr}};
   return {
       {"loss", readings->has_loss() ? json(readings->loss()) : json(nullptr)},
       {"own_evaluation_loss",
@@ -45,7 +45,7 @@ json ReadingsOf(const v1::WorkerTelemetry* readings) {
 json RowOf(const WorkerFacts& facts, const Problem& problem, uint64_t head) {
   const Worker& worker = facts.worker;
   const WorkerRate& rate = facts.rate;
-  const bool follows = worker.in_session() && worker.next_round <= head;
+  const bool follows = worker.in_session() && worker.sequence > 0 && worker.next_round <= head;
   return {{"name", worker.name},
           {"state", MemberStateName(worker.state)},
           {"reason", worker.reason},
@@ -53,9 +53,8 @@ json RowOf(const WorkerFacts& facts, const Problem& problem, uint64_t head) {
           {"problem", problem.what},
           {"runbook", problem.runbook},
           {"in_state_seconds", absl::ToDoubleSeconds(facts.in_state)},
-          {"silent_seconds", worker.last_seen == absl::ZeroDuration()
-                                 ? json(nullptr)
-                                 : json(absl::ToDoubleSeconds(facts.silence))},
+          {"silent_seconds",
+           worker.heard() ? json(absl::ToDoubleSeconds(facts.silence)) : json(nullptr)},
           {"lag_rounds", follows ? json(head - worker.next_round) : json(nullptr)},
           {"agreement_score", facts.agreement},
           {"probation_left", worker.probation_left},

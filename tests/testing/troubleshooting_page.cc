@@ -27,6 +27,7 @@ constexpr Placeholder kPlaceholders[] = {
     {R"(begins with [^;]*;)", "begins with BYTES;"},
     {R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", "DATE"},
     {R"(\d+\.\dMB)", "SIZE"},
+    {R"(can use it: [^;]*;)", "can use it: REASON;"},
 };
 
 }  // namespace

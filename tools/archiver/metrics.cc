@@ -4,6 +4,7 @@
 #include "common/base/version.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
+#include "common/telemetry/serve_metrics.h"
 
 namespace distro::tools {
 
@@ -12,7 +13,7 @@ absl::string_view ArchiverPhaseName(ArchiverPhase phase) {
   return kNames[static_cast<int>(phase)];
 }
 
-ArchiverMetrics::ArchiverMetrics() {
+ArchiverMetrics::ArchiverMetrics(const Clock* clock_in) : clock(clock_in) {
   registry
       .AddGauge("build_info", "1, with the version of this build.",
                 {{"version", std::string(Version())}})
@@ -49,11 +50,20 @@ std::vector<prometheus::MetricFamily> ArchiverMetrics::Collect() {
 
 ReadyReport ArchiverMetrics::Ready() const {
   const bool follows = ready, slow = falls_behind;
-  return {.ready = follows,
+  const int64_t at = answered_at;
+  const absl::Duration silence =
+      at == kNever ? absl::ZeroDuration() : clock->MonotonicNow() - absl::Nanoseconds(at);
+  const bool answers = silence < kMostSilence;
+  return {.ready = follows && answers,
           .checks = {{.name = "replica",
                       .ok = follows,
                       .detail = follows ? "follows the log" : "no parameters yet"},
-                     {.name = "pace", .ok = !slow, .detail = slow ? "falls behind" : ""}}};
+                     {.name = "pace", .ok = !slow, .detail = slow ? "falls behind" : ""},
+                     {.name = "aggregator",
+                      .ok = answers,
+                      .detail = answers ? ""
+                                        : absl::StrCat("no answer for ",
+                                                       absl::ToInt64Seconds(silence), " s")}}};
 }
 
 }  // namespace distro::tools

@@ -26,10 +26,15 @@ absl::string_view ArchiverPhaseName(ArchiverPhase phase);
 
 // Thread-safe; pointers are constant after construction.
 struct ArchiverMetrics {
-  ArchiverMetrics();
+  // `clock` is borrowed.
+  explicit ArchiverMetrics(const Clock* clock = Clock::Real());
 
   std::vector<prometheus::MetricFamily> Collect();
   ReadyReport Ready() const;
+  // The aggregator answered just now.
+  void Answered() { answered_at = absl::ToInt64Nanoseconds(clock->MonotonicNow()); }
+
+  const Clock* const clock;
 
   MetricsRegistry registry{"distro_archiver_"};
   Gauge* round;
@@ -48,6 +53,8 @@ struct ArchiverMetrics {
   std::array<Counter*, kArchiverPhases> phases;
   std::atomic<bool> ready = false;
   std::atomic<bool> falls_behind = false;
+  static constexpr int64_t kNever = -1;
+  std::atomic<int64_t> answered_at = kNever;  // monotonic nanoseconds
 };
 
 // Adds its lifetime to a phase. All borrowed.

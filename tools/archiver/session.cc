@@ -259,6 +259,7 @@ uint64_t Session::Reconnects() const {
 
 void Session::ObserveHead(const v1::GetRunResponse& run) {
   if (run.run_id() != run_.run_id()) return;
+  context_.metrics->Answered();
   client_state()->ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
   ReopenIfSilent(context_.client->follower(), context_.options->patience);
   const uint64_t next = next_round_;

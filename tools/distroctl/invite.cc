@@ -65,7 +65,8 @@ absl::StatusOr<Invite> Fill(const InviteOptions& options, absl::Time now) {
   if (options.valid != absl::InfiniteDuration())
     invite.expires = absl::FromUnixSeconds(absl::ToUnixSeconds(now + options.valid));
   if (!options.ca.empty()) {
-    DISTRO_RETURN_IF_ERROR(Annotate(ReadTlsFiles({options.ca, "", ""}).status(), "--ca"));
+    DISTRO_RETURN_IF_ERROR(
+        Annotate(ReadTlsFiles({options.ca, "", ""}, TlsSide::kClient).status(), "--ca"));
     DISTRO_ASSIGN_OR_RETURN(invite.ca, ReadTextFile(options.ca, kMaxInviteBytes / 2));
     invite.ca.erase(0, invite.ca.find(kBeginCertificate));
   }

@@ -21,6 +21,18 @@ namespace {
 
 using Admin = v1::AdminService::StubInterface;
 
+constexpr char kUnknown[] = "-";
+
+template <typename T>
+nlohmann::json Known(bool known, T value) {
+  return known ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+// Whether a heartbeat said it.
+bool KnowsRound(const v1::WorkerInfo& worker) {
+  return worker.next_round() > 0 || worker.has_telemetry();
+}
+
 struct Rates {
   double tokens, sent_bytes, received_bytes;  // per second
 };
@@ -31,10 +43,10 @@ double Rate(uint64_t now, uint64_t before, double seconds) {
 
 std::optional<Rates> RatesOf(const v1::WorkerInfo& worker, const WorkersSample& sample,
                              const WorkersSample* before) {
-  if (before == nullptr || sample.at <= before->at) return std::nullopt;
+  if (before == nullptr || sample.at <= before->at || !worker.has_telemetry()) return std::nullopt;
   const double seconds = absl::ToDoubleSeconds(sample.at - before->at);
   for (const v1::WorkerInfo& old : before->list.workers()) {
-    if (old.name() != worker.name()) continue;
+    if (old.name() != worker.name() || !old.has_telemetry()) continue;
     const v1::WorkerTelemetry& then = old.telemetry();
     const v1::WorkerTelemetry& now = worker.telemetry();
     return Rates{Rate(now.tokens(), then.tokens(), seconds),
@@ -47,19 +59,20 @@ std::optional<Rates> RatesOf(const v1::WorkerInfo& worker, const WorkersSample& 
 std::vector<std::string> Cells(const v1::WorkerInfo& worker, bool with_rates,
                                const std::optional<Rates>& rates) {
   const v1::WorkerTelemetry& telemetry = worker.telemetry();
+  const bool reports = worker.has_telemetry();
   std::vector<std::string> cells = {
       worker.name(),
       Word(worker.state()),
       worker.probation_left() == 0 ? "-" : absl::StrCat(worker.probation_left()),
-      absl::StrCat(worker.next_round()),
-      absl::StrFormat("%.1fs", SecondsOf(worker.silence())),
-      absl::StrFormat("%.4f", telemetry.loss()),
-      Bytes(static_cast<double>(telemetry.sent_bytes())),
-      Bytes(static_cast<double>(telemetry.received_bytes()))};
+      KnowsRound(worker) ? absl::StrCat(worker.next_round()) : kUnknown,
+      worker.has_silence() ? absl::StrFormat("%.1fs", SecondsOf(worker.silence())) : kUnknown,
+      telemetry.has_loss() ? absl::StrFormat("%.4f", telemetry.loss()) : kUnknown,
+      reports ? Bytes(static_cast<double>(telemetry.sent_bytes())) : kUnknown,
+      reports ? Bytes(static_cast<double>(telemetry.received_bytes())) : kUnknown};
   if (with_rates) {
-    cells.push_back(rates ? absl::StrFormat("%.0f", rates->tokens) : "-");
-    cells.push_back(rates ? Bytes(rates->sent_bytes) : "-");
-    cells.push_back(rates ? Bytes(rates->received_bytes) : "-");
+    cells.push_back(rates ? absl::StrFormat("%.0f", rates->tokens) : kUnknown);
+    cells.push_back(rates ? Bytes(rates->sent_bytes) : kUnknown);
+    cells.push_back(rates ? Bytes(rates->received_bytes) : kUnknown);
   }
   cells.push_back(worker.reason());
   return cells;
@@ -67,16 +80,18 @@ std::vector<std::string> Cells(const v1::WorkerInfo& worker, bool with_rates,
 
 nlohmann::json WorkerJson(const v1::WorkerInfo& worker, const std::optional<Rates>& rates) {
   const v1::WorkerTelemetry& telemetry = worker.telemetry();
-  nlohmann::json json = {{"name", worker.name()},
-                         {"state", Word(worker.state())},
-                         {"reason", worker.reason()},
-                         {"probation_left", worker.probation_left()},
-                         {"next_round", worker.next_round()},
-                         {"silence_seconds", SecondsOf(worker.silence())},
-                         {"loss", telemetry.loss()},
-                         {"tokens", telemetry.tokens()},
-                         {"sent_bytes", telemetry.sent_bytes()},
-                         {"received_bytes", telemetry.received_bytes()}};
+  const bool reports = worker.has_telemetry();
+  nlohmann::json json = {
+      {"name", worker.name()},
+      {"state", Word(worker.state())},
+      {"reason", worker.reason()},
+      {"probation_left", worker.probation_left()},
+      {"next_round", Known(KnowsRound(worker), worker.next_round())},
+      {"silence_seconds", Known(worker.has_silence(), SecondsOf(worker.silence()))},
+      {"loss", Known(telemetry.has_loss(), telemetry.loss())},
+      {"tokens", Known(reports, telemetry.tokens())},
+      {"sent_bytes", Known(reports, telemetry.sent_bytes())},
+      {"received_bytes", Known(reports, telemetry.received_bytes())}};
   if (rates) {
     json["tokens_per_second"] = rates->tokens;
     json["sent_bytes_per_second"] = rates->sent_bytes;
@@ -191,8 +206,9 @@ Command WorkersCommand(const Console* console) {
           &options->channel),
       .help =
           R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates still needed before its votes count. NEXT ROUND:
-the first that is not in its parameters, by its last heartbeat. SILENCE: time since its last message. SENT, RECEIVED:
-payload since its process started. A bad link shows as the smallest SENT/S, or as state late. Role viewer or higher.
+the first that is not in its parameters, by its last heartbeat. SILENCE: time since its last message, or since the
+aggregator started. SENT, RECEIVED: payload since its process started. -, or null: not known, as for one that left. A bad
+link shows as the smallest SENT/S, or as state late. Role viewer or higher.
 
 Examples:
   distroctl workers aggregator.example:7700 --watch --ca ca.pem --token_file viewer.token

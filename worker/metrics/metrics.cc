@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/version.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
+#include "common/telemetry/serve_metrics.h"
 #include "common/telemetry/worker_families.h"
 #include "common/wire/worker_readings.h"
 
@@ -173,6 +175,7 @@ void WorkerMetrics::SetGpus(const GpuReader* gpus) {
 void WorkerMetrics::Update(const TrainSummary& summary) {
   absl::MutexLock lock(&mu_);
   next_round_ = summary.next_round;
+  uncounted_ = summary.uncounted;
   v1::WorkerTelemetry next;
   FillTraining(summary, &next);
   next.set_dropped_values(training_.dropped_values());
@@ -230,10 +233,22 @@ std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
   return families;
 }
 
-ReadyReport WorkerMetrics::Ready() const {
-  const bool ready = ready_;
-  return {.ready = ready,
-          .checks = {{.name = "run", .ok = ready, .detail = ready ? "joined" : "not joined yet"}}};
+ReadyReport WorkerMetrics::Ready() {
+  const bool joined = ready_;
+  absl::MutexLock lock(&mu_);
+  if (read_transfers_) transfers_ = read_transfers_();
+  const absl::Time last = transfers_.last_report;
+  const absl::Duration silence =
+      last == absl::InfinitePast() ? absl::ZeroDuration() : phases_->clock().WallNow() - last;
+  const bool answers = silence < kMostSilence;
+  return {.ready = joined && answers,
+          .checks = {{.name = "run", .ok = joined, .detail = joined ? "joined" : "not joined yet"},
+                     {.name = "aggregator",
+                      .ok = answers,
+                      .detail = answers ? ""
+                                        : absl::StrCat("no heartbeat was answered for ",
+                                                       absl::ToInt64Seconds(silence), " s")},
+                     {.name = "work", .ok = uncounted_.empty(), .detail = uncounted_}}};
 }
 
 }  // namespace distro::worker

@@ -42,7 +42,8 @@ class WorkerMetrics {
   v1::WorkerTelemetry Telemetry();
 
   std::vector<prometheus::MetricFamily> Collect();
-  ReadyReport Ready() const;
+  // Ready once it has joined, while the aggregator answers.
+  ReadyReport Ready();
 
  private:
   // Queries the driver, which may be slow: without the lock that the training thread needs.
@@ -58,6 +59,7 @@ class WorkerMetrics {
   ComputeRates rates_ ABSL_GUARDED_BY(mu_);
   const GpuReader* gpus_ ABSL_GUARDED_BY(mu_) = nullptr;
   uint64_t next_round_ ABSL_GUARDED_BY(mu_) = 0;
+  std::string uncounted_ ABSL_GUARDED_BY(mu_);         // of the last Update
   v1::WorkerTelemetry training_ ABSL_GUARDED_BY(mu_);  // of the last Update
   v1::WorkerTelemetry shown_ ABSL_GUARDED_BY(mu_);     // last
 };

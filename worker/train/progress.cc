@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/output.h"
 
@@ -48,6 +49,7 @@ std::string Progress::Line(const ProgressReading& reading) const {
     absl::StrAppendFormat(&line, "  %s left",
                           absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))));
   }
+  if (!reading.uncounted.empty()) absl::StrAppend(&line, "  ", reading.uncounted);
   return line;
 }
 

@@ -20,7 +20,8 @@ struct ProgressReading {
   uint64_t tokens = 0;  // of this process
   uint64_t sent_bytes = 0;
   uint64_t received_bytes = 0;
-  absl::Duration wait;  // on the network, so far
+  absl::Duration wait;         // on the network, so far
+  std::string uncounted = {};  // OwnRounds::What
 };
 
 class Progress {

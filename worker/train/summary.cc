@@ -76,6 +76,8 @@ std::string SummaryText(const TrainSummary& summary) {
   absl::StrAppendFormat(&text,
                         "  updates          %d sent, %d not fully included, %d steps not finite\n",
                         summary.updates_sent, summary.updates_excluded, summary.nonfinite_steps);
+  if (!summary.uncounted.empty())
+    absl::StrAppendFormat(&text, "  NOT COUNTED      %s\n", summary.uncounted);
   absl::StrAppendFormat(
       &text, "  tokens           %d in %s\n", summary.tokens,
       absl::FormatDuration(absl::Trunc(summary.wall_time, absl::Milliseconds(100))));
@@ -104,6 +106,7 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"rounds_applied", summary.rounds_applied},
       {"updates_sent", summary.updates_sent},
       {"updates_excluded", summary.updates_excluded},
+      {"uncounted_in_a_row", summary.uncounted_in_a_row},
       {"nonfinite_steps", summary.nonfinite_steps},
       {"resyncs", summary.resyncs},
       {"tokens", summary.tokens},

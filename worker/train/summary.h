@@ -38,7 +38,9 @@ struct TrainSummary {
   uint64_t updates_sent = 0;                     // without abstentions
   uint64_t updates_excluded = 0;                 // with at least one segment not included ...
   std::array<uint64_t, kExclusions> excluded{};  // ... by reason
-  uint64_t resyncs = 0;  // times that the parameters were reloaded from a snapshot
+  uint64_t uncounted_in_a_row = 0;  // last rounds with samples for it that do not count its work
+  std::string uncounted = {};       // how many of the last ones, and why (own_rounds.h)
+  uint64_t resyncs = 0;             // times that the parameters were reloaded from a snapshot
   uint64_t nonfinite_steps = 0;
   uint64_t tokens = 0;                  // trained on by this process
   double training_loss = 0;             // of the last own step, nats a token

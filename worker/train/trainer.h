@@ -23,6 +23,7 @@
 #include "worker/state/state_dir.h"
 #include "worker/train/gradient_step.h"
 #include "worker/train/objective.h"
+#include "worker/train/own_rounds.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/sample_reader.h"
 #include "worker/train/step_plan.h"
@@ -165,8 +166,16 @@ class Trainer {
   void TakeExtension(uint64_t rounds);
   // Whether the record's member is a process that sent the pending update.
   bool IsSender(const CommittedRound& round, int member) const;
-  void CountOwnUpdate(const CommittedRound& round, int member);
   absl::Status AfterRound();
+
+  // trainer_own_rounds.cc: what became of this worker's part in a round.
+  void CountOwnUpdate(const CommittedRound& round, int member);
+  // Why this worker's update of the round, which it sent, is not wholly in the result.
+  std::optional<Exclusion> WhyExcluded(const CommittedRound& round, int member) const;
+  // What became of this worker's part in the round; nullopt: it had none.
+  std::optional<OwnPart> PartIn(const CommittedRound& round, int member,
+                                std::optional<Exclusion> excluded) const;
+  void TellOwnPart(OwnPart part);
 
   const TrainerOptions options_;
   const Dependencies deps_;
@@ -182,6 +191,7 @@ class Trainer {
   std::optional<RoundId> sent_round_;   // the last that was answered by an update; not of before a
                                         // resync
   std::optional<RoundId> last_update_;  // the same, of before it too
+  OwnRounds own_rounds_;
   std::optional<Gradient> gradient_;
   GradientStep gradient_step_;
   // Incarnations of the processes that sent the pending update, all with the same bytes; the record

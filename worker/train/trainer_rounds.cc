@@ -233,23 +233,6 @@ bool Trainer::IsSender(const CommittedRound& round, int member) const {
   return std::find(senders_.begin(), senders_.end(), incarnation) != senders_.end();
 }
 
-void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
-  ++summary_.rounds_applied;
-  if (sent_round_ != round.round()) return;
-  const auto exclude = [this](Exclusion reason) {
-    ++summary_.updates_excluded;
-    ++summary_.excluded[static_cast<int>(reason)];
-  };
-  if (member < 0) return exclude(Exclusion::kAbsent);
-  const v1::Member& self = round.header->members(member);
-  if (self.incarnation() != 0 && !IsSender(round, member)) return exclude(Exclusion::kOtherSender);
-  if (self.weight() == 0) return exclude(Exclusion::kProbation);
-  const Layout& layout = deps_.learner->layout();
-  for (SegmentId segment(0); segment.value() < layout.segments(); segment = segment.Next()) {
-    if (!round.Included(member, segment)) return exclude(Exclusion::kLate);
-  }
-}
-
 absl::Status Trainer::AfterRound() {
   const uint64_t round = deps_.learner->next_round().value();
   const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };

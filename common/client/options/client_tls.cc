@@ -26,7 +26,7 @@ absl::StatusOr<TlsFiles> FilesOf(const ClientTls& tls) {
 
 absl::StatusOr<ClientTlsFiles> ReadClientTls(const ClientTls& tls) {
   DISTRO_ASSIGN_OR_RETURN(TlsFiles files, FilesOf(tls));
-  absl::StatusOr<TlsMaterial> material = ReadTlsFiles(files);
+  absl::StatusOr<TlsMaterial> material = ReadTlsFiles(files, TlsSide::kClient);
   if (!material.ok())
     return Annotate(material.status(), tls.invite.empty() ? "--ca, --cert, --key" : "--invite");
   return ClientTlsFiles{.files = std::move(files), .material = *std::move(material)};

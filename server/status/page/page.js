@@ -38,7 +38,7 @@ function showTiles(report) {
   set('pace', format.number(round.per_minute));
   const limit = round.deadline_seconds == null ? 'no deadline' : `deadline ${format.seconds(round.deadline_seconds)}`;
   set('pace-note', `${format.seconds(round.typical_seconds)} each, ${limit}`);
-  set('loss', loss.training.length ? format.loss(totals.loss) : '–');
+  set('loss', format.loss(totals.loss));
   set('held-out', format.loss(loss.held_out_last));
   const rates = report.workers.map((worker) => worker.tokens_per_second).filter((rate) => rate != null);
   set('tokens', rates.length ? format.short(rates.reduce((sum, rate) => sum + rate, 0)) : '–');
@@ -100,7 +100,7 @@ function showAggregator(report) {
   const facts = [
     ['updates, in all', format.bytes(bytes.received_update_bytes)], ['results, in all', format.bytes(bytes.sent_result_bytes)],
     ['updates rejected', format.count(totals.updates_rejected)], ['hash mismatches', format.count(totals.state_hash_mismatches)],
-    ['signs agree', format.percent(totals.sign_agreement_ratio)], ['newest snapshot', `round ${format.count(round.snapshot_round)}`],
+    ...(totals.sign_agreement_ratio == null ? [] : [['signs agree', format.percent(totals.sign_agreement_ratio)]]), ['newest snapshot', `round ${format.count(round.snapshot_round)}`],
     ['round log', format.bytes(totals.log_bytes)], ['disk free', format.bytes(totals.disk_free_bytes)]];
   at('facts').replaceChildren(...facts.flatMap(([name, value]) => {
     const term = document.createElement('dt'), text = document.createElement('dd');

@@ -36,8 +36,7 @@ TEST(MetricsRegistryTest, ExportsWhatWasCounted) {
   Histogram* seconds = registry.AddHistogram("step_seconds", "Time.", {0.5, 1});
   up->Increment();
   up->Increment(2.5);
-  round->Set(7);
-  round->Add(-2);
+  round->Set(5);
   seconds->Observe(0.75);
   const std::string text = MetricsText(registry.Collect());
   EXPECT_THAT(text, HasSubstr("# HELP distro_test_bytes_total Bytes.\n"
@@ -60,17 +59,32 @@ TEST(MetricsRegistryTest, DropsAndCountsWhatWouldPoisonASeries) {
   for (const double bad : {kNan, kInfinity, -kInfinity}) {
     counter->Increment(bad);
     gauge->Set(bad);
-    gauge->Add(bad);
     histogram->Observe(bad);
   }
   counter->Increment(-1);
   EXPECT_EQ(counter->value(), 2);
   EXPECT_EQ(gauge->value(), 3);
   std::string text = MetricsText(registry.Collect());
-  EXPECT_THAT(text, HasSubstr("distro_test_dropped_values_total 13\n"));
+  EXPECT_THAT(text, HasSubstr("distro_test_dropped_values_total 10\n"));
   EXPECT_THAT(text, HasSubstr("distro_test_c_seconds_count 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("an\n")));
-  EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_dropped_values_total 13\n"));
+  EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_dropped_values_total 10\n"));
+}
+
+TEST(MetricsRegistryTest, AGaugeHasNoSeriesWhileItsValueIsNotKnown) {
+  MetricsRegistry registry("distro_test_");
+  Gauge* loss = registry.AddGauge("loss", "Loss.");
+  Gauge* lag = registry.AddGauge("lag", "Lag.", {{"kind", "a"}});
+  registry.AddGauge("lag", "Lag.", {{"kind", "b"}});
+  EXPECT_THAT(MetricsText(registry.Collect()), Not(HasSubstr("distro_test_l")));
+  loss->Set(0);
+  lag->Set(3);
+  EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_loss 0\n"));
+  EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_lag{kind=\"a\"} 3\n"));
+  EXPECT_THAT(MetricsText(registry.Collect()), Not(HasSubstr("kind=\"b\"")));
+  loss->Clear();
+  EXPECT_THAT(MetricsText(registry.Collect()), Not(HasSubstr("distro_test_loss")));
+  EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_dropped_values_total 0\n"));
 }
 
 TEST(MetricsRegistryTest, ARoundOfDaysHasABucket) {

@@ -33,15 +33,19 @@ class ServerTlsTest : public ::testing::Test {
     if (server_ != nullptr) server_->Shutdown();
   }
 
-  static Validity Forever() { return {absl::Now() - absl::Hours(1), absl::Hours(1000)}; }
+  // By the clock, which stands still in 2023, and by the clients' real one.
+  static Validity Forever() { return Until(absl::Now() + absl::Hours(1000)); }
+  static Validity Until(absl::Time end) {
+    const absl::Time begin = testing::FakeClock().WallNow() - absl::Hours(1);
+    return {begin, end - begin};
+  }
 
   void Write(const std::string& name, absl::string_view bytes) {
     ASSERT_TRUE(WriteFileAtomically(folder_.File(name), bytes).ok());
   }
   void WriteServer(const KeyedCertificate& ca, absl::Duration valid) {
     expiry_ = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now() + valid));
-    const auto issued =
-        IssueServerCertificate(ca, {"127.0.0.1"}, {expiry_ - absl::Hours(900), absl::Hours(900)});
+    const auto issued = IssueServerCertificate(ca, {"127.0.0.1"}, Until(expiry_));
     ASSERT_TRUE(issued.ok()) << issued.status();
     Write("cert", issued->cert);
     Write("key", issued->key);
@@ -136,15 +140,37 @@ TEST_F(ServerTlsTest, KnowsWhenTheCertificateInUseEnds) {
   EXPECT_EQ(tls_->expiry(), expiry_);
 }
 
-// Also with a clock that is years ahead: the aggregator's operator reads the clients' errors here.
-TEST_F(ServerTlsTest, SaysAtTheStartThatTheCertificateHasEnded) {
+TEST_F(ServerTlsTest, RefusesACertificateThatHasEndedOrNotBegunByItsClock) {
   Start();
-  EXPECT_THAT(logged_, ::testing::Not(::testing::HasSubstr("has ended")));
+  EXPECT_EQ(tls_->CheckDates(), absl::OkStatus());
+  const auto open = [this] {
+    return ServerTls::Open({folder_.File("ca"), folder_.File("cert"), folder_.File("key")}, &clock_,
+                           &log_, &observer_)
+        .status();
+  };
   clock_.Advance(absl::Hours(24 * 365 * 10));
-  EXPECT_TRUE(ServerTls::Open({folder_.File("ca"), folder_.File("cert"), folder_.File("key")},
-                              &clock_, &log_, &observer_)
-                  .ok());
-  EXPECT_THAT(logged_, ::testing::HasSubstr("the certificate has ended by this machine's clock"));
+  for (const absl::Status& status : {open(), tls_->CheckDates()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::AllOf(::testing::HasSubstr("/cert: the certificate, or the one behind"),
+                                 ::testing::HasSubstr(" ended 20"),
+                                 ::testing::HasSubstr("renew the certificate, or set the clock")));
+  }
+  clock_.Advance(-absl::Hours(24 * 365 * 20));
+  EXPECT_THAT(std::string(open().message()), ::testing::HasSubstr(" begins 2023-11-14"));
+}
+
+TEST_F(ServerTlsTest, GoesOnWithTheOldCertificateInsteadOfOneThatHasEnded) {
+  Start();
+  const absl::Time first = expiry_;
+  const auto ended = IssueServerCertificate(ca_, {"127.0.0.1"},
+                                            {clock_.WallNow() - absl::Hours(9), absl::Hours(8)});
+  Write("cert", ended->cert);
+  Write("key", ended->key);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(tls_->expiry(), first);
+  EXPECT_TRUE(Connects(ca_));
+  EXPECT_THAT(observer_.reloads, ::testing::ElementsAre("certificate error"));
 }
 
 TEST_F(ServerTlsTest, NamesTheFileThatCannotBeUsed) {

@@ -14,6 +14,14 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
+SegmentResult ResultOf(uint64_t votes, uint64_t entries, std::optional<uint64_t> agreement) {
+  SegmentResult result;
+  result.sent_votes = votes;
+  result.entries = entries;
+  result.agreement = agreement;
+  return result;
+}
+
 TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   ScratchFolder folder;
   FakeClock clock;
@@ -38,6 +46,8 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   header.mutable_step()->mutable_deltas()->set_caps("\1");
   metrics.OnRoundCommitted(
       {.header = &header, .duration = absl::Seconds(1), .loss = 2.5, .eval_loss = 2.75});
+  metrics.SetCertificateExpiry(clock.WallNow());
+  metrics.OnSegmentResult(ResultOf(2, 1, 1), {});
   auto families = metrics.Collect(host, folder.path());
   for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
     families.push_back(std::move(family));
@@ -111,6 +121,30 @@ TEST(AggregatorMetricsTest, ShowsTheLeastAndTheLargestCapOfARoundOfDeltas) {
               UnorderedElementsAre(Pair("least", 0x1p-13), Pair("largest", 15 * 0x1p-5)));
   EXPECT_THAT(caps("\xc8"), UnorderedElementsAre(Pair("least", 0x1p-8), Pair("largest", 0x1p-8)));
   EXPECT_THAT(caps(""), IsEmpty()) << "signs have none";
+}
+
+TEST(AggregatorMetricsTest, ShowsOnlyWhatIsKnown) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  const auto shown = [&] { return MetricValues(metrics.Collect(host, folder.path())); };
+  for (const char* name : {"tls_certificate_expiry_timestamp_seconds", "result_size_bytes",
+                           "union_entries_ratio", "sign_agreement_ratio", "loss", "eval_loss"}) {
+    EXPECT_EQ(shown().Find(absl::StrCat("distro_aggregator_", name)), std::nullopt) << name;
+  }
+  metrics.OnSegmentResult(ResultOf(4, 2, std::nullopt), {});
+  EXPECT_EQ(shown().Find("distro_aggregator_union_entries_ratio"), 0.5);
+  EXPECT_EQ(shown().Find("distro_aggregator_sign_agreement_ratio"), std::nullopt) << "of deltas";
+  v1::RoundHeader header;
+  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+  EXPECT_EQ(shown().Find("distro_aggregator_loss"), 2.5);
+  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = {}});
+  EXPECT_EQ(shown().Find("distro_aggregator_loss"), std::nullopt) << "of the round before";
+  EXPECT_EQ(shown().Find("distro_aggregator_dropped_values_total"), 0);
 }
 
 TEST(AggregatorMetricsTest, CountsTheWorkersThatRecordsNamedLast) {

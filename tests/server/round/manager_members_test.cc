@@ -46,6 +46,22 @@ TEST_F(ManagerMembersTest, NobodyWaitsForProbation) {
   EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
 }
 
+TEST_F(ManagerMembersTest, WhoIsTooSlowForEveryRoundOnProbationIsLateAndGoesOnWhenInTime) {
+  v1::RunConfig config = Config(1);
+  config.set_probation_rounds(2);
+  OpenRound(config, {"a"});
+  Activate("b");
+  for (int round = 0; round < 4; ++round) Round({"a"});  // b has samples of two of them
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
+  Round({"a"});
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_LATE);
+  Round({"b", "a"});
+  EXPECT_EQ(observer_.last_header.members(1).weight(), 0u);
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
+  Round({"b", "a"});
+  EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
+}
+
 TEST_F(ManagerMembersTest, WhoTookPartBeforeARestartNeedsNoProbation) {
   OpenRound(Config(2), {"a", "b"});
   Round({"a", "b"});

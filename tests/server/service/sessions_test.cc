@@ -293,6 +293,27 @@ TEST_F(SessionsTest, ADiskThatFailsIsToldAndTheRunGoesOnByItself) {
   EXPECT_THAT(Get("/readyz?verbose"), HasSubstr("[+] disk"));
 }
 
+// No error comes, and no round.
+TEST_F(SessionsTest, ADiskThatDoesNotAnswerMakesItUnready) {
+  Start();
+  auto a = NewActive("a");
+  auto rounds = a->Subscribe(&layout_);
+  ASSERT_TRUE(rounds->NextOpen().ok());
+  absl::Notification hangs, answers;
+  disk_.SetHook([&](const DiskCall& call, uint64_t) {
+    if (call.operation != server::DiskOperation::kLink || hangs.HasBeenNotified()) return;
+    hangs.Notify();
+    answers.WaitForNotification();
+  });
+  ASSERT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
+  hangs.WaitForNotification();
+  EXPECT_THAT(Get("/readyz?verbose"), HasSubstr("[+] rounds"));
+  clock_.Advance(absl::Seconds(61));
+  EXPECT_THAT(Get("/readyz?verbose", 503), HasSubstr("[-] rounds: one step has taken 61 s"));
+  answers.Notify();
+  EXPECT_TRUE(rounds->NextCommit().ok());
+}
+
 TEST_F(SessionsTest, DrainingIsToldToEverybodyAndTheOpenRoundEnds) {
   Start();
   auto a = NewActive("a");

@@ -52,7 +52,8 @@ Worker WorkerOf(int i, v1::MemberState state) {
   return {.name = absl::StrFormat("%064d", i),
           .incarnation = 1,
           .state = state,
-          .reason = std::string(300, 'r')};
+          .reason = std::string(300, 'r'),
+          .last_seen = absl::Seconds(1)};
 }
 
 WorkerReport ReportOf(const std::string& worker,
@@ -81,6 +82,17 @@ TEST(WorkerInfosTest, ReadingsAreThoseOfThePresentProcess) {
   EXPECT_EQ(list.workers(0).telemetry().transfer().reconnects(), 3u);
   EXPECT_EQ(list.workers(0).telemetry().gpus_size(), 0);
   EXPECT_FALSE(list.workers(1).has_telemetry());
+}
+
+TEST(WorkerInfosTest, OneThatHasNotComeBackIsSilentSinceTheStart) {
+  RunStatus status;
+  status.now = absl::Hours(100);
+  status.workers = {WorkerOf(1, v1::MEMBER_STATE_ACTIVE), WorkerOf(2, v1::MEMBER_STATE_LEFT)};
+  status.workers[1].last_seen = absl::ZeroDuration();
+  status.since = {absl::ZeroDuration(), absl::Hours(99)};
+  const v1::ListWorkersResponse list = WorkerInfos(status, {});
+  EXPECT_EQ(list.workers(0).silence().seconds(), 359'999);
+  EXPECT_EQ(list.workers(1).silence().seconds(), 3600) << "and not the machine's uptime";
 }
 
 TEST(WorkerInfosTest, TheLargestReadingsOfAllWorkersFitIntoAMessage) {

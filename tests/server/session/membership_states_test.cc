@@ -106,6 +106,27 @@ TEST_F(MembershipStatesTest, LateIsWaitedForAgainWhenInTime) {
   EXPECT_EQ(State("a"), kActive);
 }
 
+TEST_F(MembershipStatesTest, WhoMissesEveryRoundOnProbationIsLate) {
+  Start();
+  Sync("d");
+  members_.EnterSynced();
+  const uint32_t left = members_.Find("d")->probation_left;
+  const auto miss = [this] { members_.Apply("d", MemberEvent::kMissedRound); };
+  miss();
+  miss();
+  members_.Apply("d", MemberEvent::kInTime);
+  miss();
+  miss();
+  EXPECT_EQ(State("d"), kProbation) << "not in a row";
+  miss();
+  EXPECT_EQ(State("d"), kLate);
+  EXPECT_THAT(members_.Find("d")->reason, ::testing::HasSubstr("3 rounds in a row"));
+  EXPECT_EQ(members_.Find("d")->weight(), 0);
+  members_.Apply("d", MemberEvent::kInTime);
+  EXPECT_EQ(State("d"), kProbation);
+  EXPECT_EQ(members_.Find("d")->probation_left, left);
+}
+
 // A worker that resyncs by itself keeps its session: nobody waits for its download.
 TEST_F(MembershipStatesTest, WhoHoldsNoParametersAnyMoreIsJoining) {
   Start();

@@ -63,7 +63,12 @@ TEST(WorkerProblemsTest, StatesThatKeepAWorkerOut) {
   facts.silence = absl::Seconds(8);
   EXPECT_THAT(Judge(facts).what, HasSubstr("Silent for 8 s"));
   facts.worker.state = v1::MEMBER_STATE_LATE;
+  facts.rounds.missed_in_a_row = 57;
   EXPECT_EQ(Judge(facts).severity, Severity::kBad);
+  EXPECT_EQ(Judge(facts).what,
+            "Late: rounds do not wait for it; the last 57 did not count its work");
+  facts.worker.probation_left = 4;
+  EXPECT_THAT(Judge(facts).what, HasSubstr("; its probation goes on"));
   facts.worker.state = v1::MEMBER_STATE_LEFT;
   facts.in_state = absl::Minutes(1);
   EXPECT_EQ(Judge(facts).severity, Severity::kWarning);
@@ -79,6 +84,20 @@ TEST(WorkerProblemsTest, AnActiveWorkerThatIsNeverIncluded) {
   EXPECT_EQ(Judge(facts).what, "Not included for 3 rounds: late");
   facts.rounds.missed_in_a_row = 2;
   EXPECT_EQ(Judge(facts).what, "");
+}
+
+TEST(WorkerProblemsTest, ProbationThatDoesNotEnd) {
+  WorkerFacts facts = Active(4, 1e6);
+  facts.worker.state = v1::MEMBER_STATE_PROBATION;
+  facts.worker.probation_left = 4;
+  facts.rounds.missed_in_a_row = 31;
+  facts.rounds.excluded = "probation";
+  EXPECT_EQ(Judge(facts).what, "");
+  facts.rounds.missed_in_a_row = 32;
+  EXPECT_EQ(Judge(facts).what, "Not included for 32 rounds: probation");
+  facts.rounds.missed_in_a_row = 3;
+  facts.rounds.excluded = "abstained";
+  EXPECT_EQ(Judge(facts).what, "Not included for 3 rounds: abstained");
 }
 
 TEST(WorkerProblemsTest, WhoIsOnProbationIsNoMeasure) {

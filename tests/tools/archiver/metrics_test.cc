@@ -12,6 +12,7 @@ using ::testing::IsEmpty;
 
 TEST(ArchiverMetricsTest, ThePageDescribesEveryMetric) {
   ArchiverMetrics metrics;
+  for (Gauge* gauge : {metrics.round, metrics.lag_rounds, metrics.snapshot_round}) gauge->Set(0);
   EXPECT_THAT(
       testing::MetricsDocFaults(testing::MetricsPage(), metrics.Collect(), "distro_archiver_"),
       IsEmpty());
@@ -36,6 +37,21 @@ TEST(ArchiverMetricsTest, ReadyOnceItFollows) {
   metrics.falls_behind = true;
   EXPECT_TRUE(metrics.Ready().ready);
   EXPECT_FALSE(metrics.Ready().checks[1].ok);
+}
+
+TEST(ArchiverMetricsTest, IsNotReadyWhileTheAggregatorIsSilent) {
+  testing::FakeClock clock;
+  ArchiverMetrics metrics(&clock);
+  metrics.ready = true;
+  clock.Advance(absl::Hours(1));
+  metrics.Answered();
+  clock.Advance(absl::Seconds(59));
+  EXPECT_TRUE(metrics.Ready().ready);
+  clock.Advance(absl::Seconds(1));
+  EXPECT_FALSE(metrics.Ready().ready);
+  EXPECT_EQ(metrics.Ready().checks[2].detail, "no answer for 60 s");
+  metrics.Answered();
+  EXPECT_TRUE(metrics.Ready().ready);
 }
 
 }  // namespace

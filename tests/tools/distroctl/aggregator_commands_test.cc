@@ -144,6 +144,11 @@ TEST(WorkersReportTest, RatesAreDifferencesAndAFreshProcessCountsFromZero) {
   EXPECT_EQ(report.json["workers"][0]["sent_bytes_per_second"], 2000);
   EXPECT_EQ(report.json["workers"][0]["tokens_per_second"], 50);
   EXPECT_FALSE(report.json["workers"][1].contains("tokens_per_second"));
+  for (const char* key :
+       {"next_round", "silence_seconds", "loss", "tokens", "sent_bytes", "received_bytes"}) {
+    EXPECT_TRUE(report.json["workers"][1][key].is_null()) << key << ": it has said nothing";
+  }
+  EXPECT_THAT(report.text, ::testing::ContainsRegex("w2 +[a-z]+ +- +- +- +- +- +- +- +- +-"));
   EXPECT_THAT(report.text, AllOf(HasSubstr("2.00 kB"), HasSubstr("SENT/S")));
 }
 

@@ -172,6 +172,28 @@ TEST_F(WorkerMetricsTest, IsReadyOnceItHasJoined) {
   EXPECT_TRUE(metrics_.Ready().ready);
 }
 
+TEST_F(WorkerMetricsTest, IsNotReadyWhileTheAggregatorIsSilent) {
+  TransferStats stats;
+  metrics_.SetTransfers([&stats] { return stats; });
+  metrics_.SetReady(true);
+  stats.last_report = clock_.WallNow();
+  clock_.Advance(absl::Seconds(59));
+  EXPECT_TRUE(metrics_.Ready().ready);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_FALSE(metrics_.Ready().ready);
+  EXPECT_EQ(metrics_.Ready().checks[1].detail, "no heartbeat was answered for 60 s");
+}
+
+TEST_F(WorkerMetricsTest, SaysThatItsWorkDoesNotCount) {
+  TrainSummary summary;
+  metrics_.Update(summary);
+  EXPECT_TRUE(metrics_.Ready().checks[2].ok);
+  summary.uncounted = "16 of its last 16 rounds did not count";
+  metrics_.Update(summary);
+  EXPECT_FALSE(metrics_.Ready().checks[2].ok);
+  EXPECT_EQ(metrics_.Ready().checks[2].detail, summary.uncounted);
+}
+
 TEST_F(WorkerMetricsTest, NamesTheFlagOfABadAddress) {
   Log log(LogLevel::kError);
   const absl::Status status = ServeMetrics("nowhere", &metrics_, &log).status();
