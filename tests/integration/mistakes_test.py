@@ -174,6 +174,17 @@ class FolderTest(MistakesTest):
         self.expect(space.start_archiver(second.grpc, "--once", log_name="second-archiver"), 3, "--data_dir: ")
 
 
+    def test_outputs_that_cannot_be_written(self):
+        space = self.workspace
+        file = space.folder / "a-file"
+        file.touch()
+        self.expect(self.worker("127.0.0.1:1", "--checkpoint_dir", file), 2, "--checkpoint_dir: ")
+        self.expect(self.worker("127.0.0.1:1", "--summary", space.folder / "gone" / "summary.json"), 2, "--summary: ")
+        archiver = space.start_archiver("127.0.0.1:1", "--publish_dir", "/proc/models")
+        self.assertEqual(archiver.exit_code(), 2, archiver.log())
+        self.assert_on_page(archiver.log().splitlines()[-1].replace("/proc/models", f"{space.folder}/models"), "--publish_dir: ")
+
+
 class FullDiskTest(MistakesTest):
     """A disk that is full at the start: a tmpfs of 16 KiB in a namespace of the program's own."""
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
+#include "common/base/output.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
@@ -58,7 +59,7 @@ absl::Status CheckFlags(const InitModelOptions& options) {
     return absl::AlreadyExistsError(
         absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
   }
-  return absl::OkStatus();
+  return Annotate(TryOutputFolder(options.out), "--out");
 }
 
 absl::StatusOr<Initial> OfArchitecture(const InitModelOptions& options) {

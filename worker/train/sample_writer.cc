@@ -28,7 +28,12 @@ absl::StatusOr<SampleWriter> SampleWriter::Create(const SampleOptions& options, 
   DISTRO_ASSIGN_OR_RETURN(Tokenizer tokenizer,
                           Tokenizer::Create(options.tokenizer_command, deps.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, tokenizer.Encode(options.prompt));
-  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(deps));
+  std::unique_ptr<LineFile> lines;
+  if (!deps.file.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(lines, LineFile::Open(deps.file, kMaxSampleFileBytes));
+  }
+  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(deps),
+                      std::move(lines));
 }
 
 bool SampleWriter::IsDue(uint64_t round, uint64_t rounds) const {
@@ -68,10 +73,7 @@ absl::StatusOr<std::string> SampleWriter::Sample(absl::FunctionRef<absl::Status(
 }
 
 absl::Status SampleWriter::Append(uint64_t round, const std::string& text) {
-  if (deps_.file.empty()) return absl::OkStatus();
-  if (lines_ == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(lines_, LineFile::Open(deps_.file, kMaxSampleFileBytes));
-  }
+  if (lines_ == nullptr) return absl::OkStatus();
   return lines_->Append(nlohmann::ordered_json{{"round", round}, {"text", text}}.dump());
 }
 
