@@ -125,6 +125,9 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       {.name = "checkpoint_interval_rounds",
        .value = &o->checkpoint_interval_rounds,
        .help = "Also write checkpoint_dir/round-N every this many rounds; 0: do not."},
+      {.name = "keep",
+       .value = &o->keep,
+       .help = "Number of newest folders round-N to keep in --checkpoint_dir; 0: all."},
       {.name = "state_dir",
        .value = &o->state_dir,
        .help = "Store the worker's own state (momentum, name) here, from which a restarted process "

@@ -64,6 +64,7 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--hold_back: ", absl::FormatDuration(hold_back), " is outside 0 to 1h"));
   }
+  if (keep < 0) return absl::InvalidArgumentError(absl::StrCat("--keep: ", keep, " is below 0"));
   if (stateless && !state_dir.empty())
     return absl::InvalidArgumentError("--stateless: keeps nothing: leave --state_dir out");
   DISTRO_RETURN_IF_ERROR(ValidateNode(node));
@@ -91,6 +92,7 @@ void WorkerOptions::WriteTo(Log* log) const {
                          {"sharding", Name(node.fsdp.sharding)},
                          {"param_dtype", Name(ParamDtype())},
                          {"reduce_dtype", Name(node.fsdp.reduce_dtype)},
+                         {"keep", keep},
                          {"activation_checkpointing", node.fsdp.checkpoint_every},
                          {"prefetch_units", node.fsdp.prefetch_units},
                          {"reduce_every_micro_batch", node.fsdp.reduce_every_micro_batch},

@@ -51,6 +51,8 @@ struct WorkerOptions {
   // needs twice the memory and, by data sheets, 15 times as long.
   std::optional<FloatType> param_dtype = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
+  // Newest of these further checkpoints to keep; 0: all, which fill any disk in time.
+  int keep = 3;
   std::string checkpoint_dir;
   // Rounds between further checkpoints; 0: only one at the end.
   uint64_t checkpoint_interval_rounds = 0;

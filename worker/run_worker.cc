@@ -104,6 +104,7 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentit
           .node = node,
           .checkpoint_dir = options.checkpoint_dir,
           .checkpoint_interval_rounds = options.checkpoint_interval_rounds,
+          .keep = options.keep,
           .state_interval_rounds = options.state_interval_rounds};
 }
 
@@ -244,8 +245,8 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   const absl::StatusOr<LocalIdentity> identity = OpenLocalIdentity(options, log);
   absl::Status status =
       identity.ok() ? Node::CheckDevices(options.node).status() : identity.status();
-  if (status.ok()) status = Connect(options, *identity, stop, log, &summary);
   if (status.ok()) status = TryOutputs(options);
+  if (status.ok()) status = Connect(options, *identity, stop, log, &summary);
   if (!summary.run_id.empty()) {
     const absl::Status reported = Report(options, summary, log);
     if (status.ok()) status = reported;

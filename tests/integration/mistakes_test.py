@@ -216,6 +216,17 @@ class FullDiskTest(MistakesTest):
                      space.folder / "archive", "--publish_dir", self.full / "models"]
         self.expect(space.start("publisher", publisher), 1, "--publish_dir: ")
 
+    def test_of_checkpoints_ends_no_training(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=8, start_workers=1)
+        summary = space.folder / "summary.json"
+        worker = [*self.prefix, space.binaries.worker, "--aggregator", aggregator.grpc, "--data", space.text, "--insecure", "--checkpoint_dir",
+                  self.full / "models", "--checkpoint_interval_rounds", "2", "--summary", summary]
+        process = space.start("worker", worker)
+        self.expect(process, 1, "checkpoint_dir: ")
+        self.assertEqual(process.log().count("checkpoint not written"), 4)
+        self.assertEqual(json.loads(summary.read_text())["rounds_applied"], 8)
+
 
 class CredentialsTest(MistakesTest):
     def setUp(self):

@@ -171,6 +171,7 @@ void WorkerMetrics::SetGpus(const GpuReader* gpus) {
 }
 
 void WorkerMetrics::Update(const TrainSummary& summary) {
+  failed_writes_ = {.checkpoint = summary.failed_checkpoints, .state = summary.failed_saves};
   absl::MutexLock lock(&mu_);
   next_round_ = summary.next_round;
   v1::WorkerTelemetry next;
@@ -218,6 +219,7 @@ std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
   {
     absl::MutexLock lock(&mu_);
     Read(gpus);
+    readings.failed_writes = failed_writes_;
     telemetry = shown_;
     readings.next_round = next_round_;
     if (transfers_.last_report != absl::InfinitePast())

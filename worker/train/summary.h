@@ -56,7 +56,9 @@ struct TrainSummary {
   TransferStats transfer;
   std::array<absl::Duration, kPhases> phases;
   absl::Duration wall_time;
-  std::string checkpoint_dir;  // empty: none was written
+  std::string checkpoint_dir;       // empty: none was written
+  uint64_t failed_checkpoints = 0;  // that could not be written, in a row until now
+  uint64_t failed_saves = 0;        // the same, of the worker's state
 };
 
 // Several lines: loss, tokens, bytes up and down a round, reduction against sending f32 gradients,

@@ -73,8 +73,7 @@ absl::Status Trainer::Run() {
     if (status.ok()) status = FollowRun();
   }
   // The checkpoint first, because a stop request cancels the evaluation.
-  if (status.ok() && !options_.checkpoint_dir.empty())
-    status = WriteCheckpoint(options_.checkpoint_dir);
+  if (status.ok() && !options_.checkpoint_dir.empty()) status = WriteLastCheckpoint();
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
   summary_.state_hash = deps_.learner->StateHash();
   Observe();
@@ -236,18 +235,6 @@ absl::Status Trainer::Evaluate() {
   if (!summary_.first_own_evaluation_loss.has_value()) summary_.first_own_evaluation_loss = own;
   summary_.last_own_evaluation_loss = own;
   deps_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
-  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
-  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, deps_.learner->parameters());
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(
-      dir, deps_.run->model_config_json(), deps_.learner->layout(), parameters.pieces,
-      deps_.companions == nullptr ? Companions() : *deps_.companions));
-  summary_.checkpoint_dir = dir;
-  deps_.log->Info("checkpoint written",
-                  {{"round", deps_.learner->next_round().value()}, {"dir", dir}});
   return absl::OkStatus();
 }
 

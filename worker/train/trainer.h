@@ -51,6 +51,8 @@ struct TrainerOptions {
   std::string checkpoint_dir;
   // Write it also every this many rounds, to checkpoint_dir/round-<n>; 0: only at the end.
   uint64_t checkpoint_interval_rounds = 0;
+  // Newest folders round-<n> to keep; 0: all.
+  int keep = 3;
   // Save the worker's state after every this many uploads; 0: only at the end.
   uint64_t state_interval_rounds = 0;
 };
@@ -89,7 +91,7 @@ class Trainer {
   // run does not allow.
   absl::Status Run();
 
-  // Saves the worker's state, if configured; logs a failure.
+  // Saves the worker's state, if configured; logs and counts a failure.
   void SaveState();
 
   const TrainSummary& summary() const { return summary_; }
@@ -118,7 +120,6 @@ class Trainer {
   absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
   absl::StatusOr<double> LossOf(HeldOutText which);
-  absl::Status WriteCheckpoint(const std::string& dir);
   void Observe();
 
   // trainer_rounds.cc: the events of a round.
@@ -129,6 +130,11 @@ class Trainer {
   uint32_t StatedSteps(int local_steps) const {
     return config_.has_round_window() ? static_cast<uint32_t>(local_steps) : 0;
   }
+  // trainer_outputs.cc: files.
+  absl::Status WriteLastCheckpoint();
+  void WriteRoundCheckpoint();
+  void Wrote(const absl::Status& status, const std::string& dir);
+
   // InvalidArgument: the step of a round is of another method than the run's, or, with deltas, has
   // other local steps or another as_dct.
   absl::Status CheckMethod(RoundId round, const v1::StepParameters& step) const;
