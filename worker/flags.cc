@@ -177,7 +177,8 @@ std::vector<ExitCodeHelp> ExitCodes() {
       {kExitQuarantined, "quarantined"},
       {kExitCredentials, "credentials refused"},
       {kExitTooSlow, "the link is too slow"},
-      {kExitRank, "a rank of the node failed"}};
+      {kExitRank, "a rank of the node failed"},
+      {kExitNotFinite, "no step was finite, for too many rounds"}};
   for (const FaultRule& rule : FaultRules())
     if (rule.exit_code != 0) codes.push_back({rule.exit_code, std::string(rule.summary)});
   codes.push_back({kExitInterrupted, "SIGINT"});

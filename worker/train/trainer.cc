@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/hf_folder.h"
 #include "common/run/sample_pool.h"
 
 namespace distro::worker {
@@ -21,6 +20,13 @@ bool NeedsResync(const absl::Status& status) {
 }
 
 }  // namespace
+
+absl::Status NoFiniteStep(uint64_t rounds) {
+  if (rounds == 0) return absl::OkStatus();
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "not_finite",
+                         absl::StrCat("no step was finite in the last ", rounds,
+                                      " rounds of this worker: it contributed nothing"));
+}
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options, Dependencies deps,
                                                          Observer observer) {
@@ -75,6 +81,7 @@ absl::Status Trainer::Run() {
   // The checkpoint first, because a stop request cancels the evaluation.
   if (status.ok() && !options_.checkpoint_dir.empty()) status = WriteLastCheckpoint();
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
+  if (status.ok() && summary_.updates_sent == 0) status = NoFiniteStep(abstentions_in_a_row_);
   summary_.state_hash = deps_.learner->StateHash();
   Observe();
   return status;

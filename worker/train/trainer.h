@@ -57,6 +57,12 @@ struct TrainerOptions {
   uint64_t state_interval_rounds = 0;
 };
 
+// A worker whose steps were not finite in this many rounds in a row ends: it contributes nothing.
+inline constexpr uint64_t kMostAbstentions = 20;
+// Of a worker whose last `rounds` rounds had no finite step: FailedPrecondition with reason
+// `not_finite`, or OK if there were none.
+absl::Status NoFiniteStep(uint64_t rounds);
+
 class Trainer {
  public:
   struct Dependencies {
@@ -88,7 +94,9 @@ class Trainer {
   // keeps the momentum. Returns the final status of the exchange; `diverged` or `pruned`: a resync
   // did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
   // cancelled at its next micro-batch. InvalidArgument: the aggregator announced samples that the
-  // run does not allow.
+  // run does not allow. FailedPrecondition with reason `not_finite`: no step was finite in
+  // kMostAbstentions rounds in a row, or in any round until the end. The checkpoint's own status, if
+  // the last one cannot be written; that another one cannot, or the state, is logged and counted.
   absl::Status Run();
 
   // Saves the worker's state, if configured; logs and counts a failure.
@@ -122,6 +130,11 @@ class Trainer {
   absl::StatusOr<double> LossOf(HeldOutText which);
   void Observe();
 
+  // trainer_outputs.cc: files.
+  absl::Status WriteLastCheckpoint();
+  void WriteRoundCheckpoint();
+  void Wrote(const absl::Status& status, const std::string& dir);
+
   // trainer_rounds.cc: the events of a round.
   absl::Status Open(OpenedRound opened);
   absl::Duration WindowEnds(const OpenedRound& opened) const;
@@ -130,11 +143,6 @@ class Trainer {
   uint32_t StatedSteps(int local_steps) const {
     return config_.has_round_window() ? static_cast<uint32_t>(local_steps) : 0;
   }
-  // trainer_outputs.cc: files.
-  absl::Status WriteLastCheckpoint();
-  void WriteRoundCheckpoint();
-  void Wrote(const absl::Status& status, const std::string& dir);
-
   // InvalidArgument: the step of a round is of another method than the run's, or, with deltas, has
   // other local steps or another as_dct.
   absl::Status CheckMethod(RoundId round, const v1::StepParameters& step) const;
@@ -166,6 +174,8 @@ class Trainer {
   absl::Status DropLateSteps();
   absl::Status OfferPending();
   void HandIn(RoundUpdate update);
+  // Counts the round if the worker abstained. The status of NoFiniteStep: too many in a row.
+  absl::Status CountAbstention(bool abstained);
   absl::Status Apply(const CommittedRound& round);
   // Takes the number of rounds that a record or Join states; 0: none is stated.
   void TakeExtension(uint64_t rounds);
@@ -201,6 +211,7 @@ class Trainer {
   EpochId epoch_;                  // the highest seen
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;
+  uint64_t abstentions_in_a_row_ = 0;
   TrainSummary summary_;
 };
 

@@ -110,8 +110,15 @@ absl::Status Trainer::Upload() {
   }
   gradient_.reset();
   uploaded_samples_ = gradient_samples_;
+  const bool abstains = update.abstain;
   HandIn(std::move(update));
-  return absl::OkStatus();
+  return CountAbstention(abstains);
+}
+
+absl::Status Trainer::CountAbstention(bool abstained) {
+  abstentions_in_a_row_ = abstained ? abstentions_in_a_row_ + 1 : 0;
+  if (abstentions_in_a_row_ < kMostAbstentions) return absl::OkStatus();
+  return NoFiniteStep(abstentions_in_a_row_);
 }
 
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
