@@ -13,6 +13,7 @@
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/stored_tensors.h"
+#include "common/layout/finite.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
@@ -161,6 +162,7 @@ absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
   DISTRO_RETURN_IF_ERROR(CheckMemory(layout));
   TensorBuffer weights(layout);
   DISTRO_RETURN_IF_ERROR(initial.fill(layout, &weights));
+  DISTRO_RETURN_IF_ERROR(Annotate(CheckFinite(layout, weights), options.from_safetensors));
   DISTRO_RETURN_IF_ERROR(
       WriteCheckpointFolder(options.out, initial.config_json, layout, weights, initial.companions));
   const size_t tensors = layout.manifest().tensors().size();
