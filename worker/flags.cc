@@ -77,7 +77,7 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       {.name = "ranks",
        .value = &o->node.ranks,
        .help =
-           "Ranks of this node, up to 1024: threads that share its micro-batches "
+           "Ranks of this node, up to 32 for each processor: threads that share its micro-batches "
            "(docs/fsdp.md). 0: one; with --device cuda one per GPU, which is also the maximum."},
       {.name = "sharding",
        .value = ParsedAs(&fsdp->sharding, ParseSharding, Name(fsdp->sharding)),

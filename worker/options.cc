@@ -3,23 +3,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread_count.h"
 #include "common/base/version.h"
 #include "common/client/options/invite.h"
 
 namespace distro::worker {
 
-absl::Status ValidateThreads(int threads) {
-  if (threads >= 1 && threads <= 1024) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
-}
-
 namespace {
 
 absl::Status ValidateNode(const NodeOptions& node) {
-  if (node.ranks < 0 || node.ranks > kMaxRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--ranks: ", node.ranks, " is outside 0..", kMaxRanks));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckThreads("--ranks", node.ranks, /*least=*/0));
   if (node.rank_timeout < absl::Seconds(1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--rank_timeout: ", absl::FormatDuration(node.rank_timeout), " is below 1s"));
@@ -55,7 +48,7 @@ absl::Status WorkerOptions::Validate() const {
         "--name: is required with TLS, the name that the certificate or the token was made for");
   }
   if (!name.empty()) DISTRO_RETURN_IF_ERROR(ValidateName(name, "--name"));
-  DISTRO_RETURN_IF_ERROR(ValidateThreads(threads));
+  DISTRO_RETURN_IF_ERROR(CheckThreads("--threads", threads));
   if (micro_batch_samples < 0 && micro_batch_samples != kAutoMicroBatch) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
@@ -64,7 +57,6 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--hold_back: ", absl::FormatDuration(hold_back), " is outside 0 to 1h"));
   }
-  if (keep < 0) return absl::InvalidArgumentError(absl::StrCat("--keep: ", keep, " is below 0"));
   if (stateless && !state_dir.empty())
     return absl::InvalidArgumentError("--stateless: keeps nothing: leave --state_dir out");
   DISTRO_RETURN_IF_ERROR(ValidateNode(node));
@@ -72,6 +64,7 @@ absl::Status WorkerOptions::Validate() const {
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");
   }
+  if (keep < 0) return absl::InvalidArgumentError(absl::StrCat("--keep: ", keep, " is below 0"));
   return absl::OkStatus();
 }
 
@@ -92,7 +85,6 @@ void WorkerOptions::WriteTo(Log* log) const {
                          {"sharding", Name(node.fsdp.sharding)},
                          {"param_dtype", Name(ParamDtype())},
                          {"reduce_dtype", Name(node.fsdp.reduce_dtype)},
-                         {"keep", keep},
                          {"activation_checkpointing", node.fsdp.checkpoint_every},
                          {"prefetch_units", node.fsdp.prefetch_units},
                          {"reduce_every_micro_batch", node.fsdp.reduce_every_micro_batch},
@@ -100,6 +92,7 @@ void WorkerOptions::WriteTo(Log* log) const {
                          {"memory_limit_bytes", node.memory_limit_bytes},
                          {"checkpoint_dir", checkpoint_dir},
                          {"checkpoint_interval_rounds", checkpoint_interval_rounds},
+                         {"keep", keep},
                          {"state_dir", state_dir},
                          {"state_interval_rounds", state_interval_rounds},
                          {"sample_prompt", sample.prompt},

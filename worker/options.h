@@ -13,9 +13,6 @@
 
 namespace distro::worker {
 
-// InvalidArgument names --threads and its range.
-absl::Status ValidateThreads(int threads);
-
 struct WorkerOptions {
   // The aggregator's address, TLS and credentials. Required.
   ChannelOptions channel;
@@ -51,11 +48,11 @@ struct WorkerOptions {
   // needs twice the memory and, by data sheets, 15 times as long.
   std::optional<FloatType> param_dtype = {};
   // Folder for the trained model, Hugging Face layout; empty: it is not written.
-  // Newest of these further checkpoints to keep; 0: all, which fill any disk in time.
-  int keep = 3;
   std::string checkpoint_dir;
   // Rounds between further checkpoints; 0: only one at the end.
   uint64_t checkpoint_interval_rounds = 0;
+  // Newest of these further checkpoints to keep; 0: all, which fill any disk in time.
+  int keep = 3;
   // Folder for the worker's own state, with which a restarted process continues; empty: no state is
   // stored. Each worker needs its own.
   std::string state_dir;

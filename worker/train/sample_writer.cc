@@ -11,12 +11,15 @@ namespace {
 // The values of `distro-worker generate`, so that the same parameters give the same text.
 constexpr double kTemperature = 0.8;
 constexpr uint64_t kSeed = 0;
+constexpr int kMaxSampleTokens = 10'000;
 
 }  // namespace
 
 absl::Status SampleOptions::Validate() const {
-  if (tokens < 1)
-    return absl::InvalidArgumentError(absl::StrCat("--sample_tokens: ", tokens, " is below 1"));
+  if (tokens < 1 || tokens > kMaxSampleTokens) {
+    return absl::InvalidArgumentError(absl::StrCat("--sample_tokens: ", tokens, " is outside 1..",
+                                                   kMaxSampleTokens, ": training waits for each"));
+  }
   if (prompt.empty() && !tokenizer_command.empty()) {
     return absl::InvalidArgumentError(
         "--tokenizer_command: has nothing to encode without --sample_prompt: give both");
