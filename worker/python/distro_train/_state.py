@@ -5,6 +5,7 @@ The last two are kept, so that every state file that a crash may leave has its c
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import pathlib
@@ -43,14 +44,19 @@ class InnerState:
         return state
 
     def save(self, steps: int, inner: dict[str, Any]) -> None:
-        """Writes it durably and atomically. OSError: it could not be written."""
+        """Writes it durably and atomically. OSError: it could not be written; then nothing of it stays."""
         path = self._path(steps)
         part = path.with_suffix(".part")
-        with open(part, "wb") as file:
-            torch.save({"run_id": self._run_id, "steps": steps, "inner": inner}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        try:
+            with open(part, "wb") as file:
+                torch.save({"run_id": self._run_id, "steps": steps, "inner": inner}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except (OSError, RuntimeError) as error:  # torch.save has a RuntimeError where a write fails
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise error if isinstance(error, OSError) else OSError(str(error)) from error
         wanted = {path, self._path(self._kept)}
         for old in self._folder.glob("inner-*"):
             if old not in wanted:
