@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/thread_count.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/client/diagnosis.h"
@@ -139,7 +140,7 @@ Command TextFloorCommand() {
 }  // namespace
 
 absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options) {
-  DISTRO_RETURN_IF_ERROR(ValidateThreads(options.threads));
+  DISTRO_RETURN_IF_ERROR(CheckThreads("--threads", options.threads));
   if (options.tokens < 0) return absl::InvalidArgumentError("--tokens: is below 0");
   if (!(options.temperature >= 0)) return absl::InvalidArgumentError("--temperature: is below 0");
   if (options.model.empty())

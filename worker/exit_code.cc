@@ -13,19 +13,13 @@ struct ReasonCode {
 };
 
 constexpr ReasonCode kByReason[] = {
-    {"diverged", kExitDiverged},
-    {"does_not_fit", kExitUsage},
-    {"other_data", kExitRefused},
-    {"other_run", kExitRefused},
-    {"pruned", kExitDiverged},
-    {"quarantined", kExitQuarantined},
-    {"rank_failed", kExitRank},
-    {"replaced", kExitReplaced},
-    {"role", kExitCredentials},
-    {"too_slow", kExitTooSlow},
-    {"unauthenticated", kExitCredentials},
-    {"version", kExitVersion},
-    {"wrong_name", kExitCredentials},
+    {"diverged", kExitDiverged},       {"does_not_fit", kExitUsage},
+    {"not_finite", kExitNotFinite},    {"other_data", kExitRefused},
+    {"other_run", kExitRefused},       {"pruned", kExitDiverged},
+    {"quarantined", kExitQuarantined}, {"rank_failed", kExitRank},
+    {"replaced", kExitReplaced},       {"role", kExitCredentials},
+    {"too_slow", kExitTooSlow},        {"unauthenticated", kExitCredentials},
+    {"version", kExitVersion},         {"wrong_name", kExitCredentials},
 };
 
 }  // namespace
@@ -70,6 +64,9 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
       return "check this worker's certificate or token, and that it was made for this name";
     case kExitTooSlow:
       return "use a faster link, or a run with smaller results";
+    case kExitNotFinite:
+      return "if others train well, suspect --data and this machine; if nobody does, the run has "
+             "diverged: docs/runbooks/DistroLossNotFinite.md";
     case kExitRank:
       return "start it again; if memory ran out see --sharding, otherwise suspect the device";
     default:

@@ -21,6 +21,7 @@ enum ExitCode : int {
   kExitTooSlow = 9,      // the link could never catch up with the run
   kExitRank = 10,        // a rank of this worker's node failed
   // 11 to 18: the aggregator cannot be reached (common/client/probe/connection_fault.h).
+  kExitNotFinite = 19,  // no step was finite, for too many rounds
   // 128 + the number of the signal that asked for the end:
   kExitHungUp = 129,       // SIGHUP
   kExitInterrupted = 130,  // SIGINT

@@ -77,7 +77,7 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       {.name = "ranks",
        .value = &o->node.ranks,
        .help =
-           "Ranks of this node, up to 1024: threads that share its micro-batches "
+           "Ranks of this node, up to 32 for each processor: threads that share its micro-batches "
            "(docs/fsdp.md). 0: one; with --device cuda one per GPU, which is also the maximum."},
       {.name = "sharding",
        .value = ParsedAs(&fsdp->sharding, ParseSharding, Name(fsdp->sharding)),
@@ -125,6 +125,9 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       {.name = "checkpoint_interval_rounds",
        .value = &o->checkpoint_interval_rounds,
        .help = "Also write checkpoint_dir/round-N every this many rounds; 0: do not."},
+      {.name = "keep",
+       .value = &o->keep,
+       .help = "Number of newest folders round-N to keep in --checkpoint_dir; 0: all."},
       {.name = "state_dir",
        .value = &o->state_dir,
        .help = "Store the worker's own state (momentum, name) here, from which a restarted process "
@@ -174,7 +177,8 @@ std::vector<ExitCodeHelp> ExitCodes() {
       {kExitQuarantined, "quarantined"},
       {kExitCredentials, "credentials refused"},
       {kExitTooSlow, "the link is too slow"},
-      {kExitRank, "a rank of the node failed"}};
+      {kExitRank, "a rank of the node failed"},
+      {kExitNotFinite, "no step was finite, for too many rounds"}};
   for (const FaultRule& rule : FaultRules())
     if (rule.exit_code != 0) codes.push_back({rule.exit_code, std::string(rule.summary)});
   codes.push_back({kExitHungUp, "SIGHUP"});

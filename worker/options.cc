@@ -3,23 +3,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread_count.h"
 #include "common/base/version.h"
 #include "common/client/options/invite.h"
 
 namespace distro::worker {
 
-absl::Status ValidateThreads(int threads) {
-  if (threads >= 1 && threads <= 1024) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
-}
-
 namespace {
 
 absl::Status ValidateNode(const NodeOptions& node) {
-  if (node.ranks < 0 || node.ranks > kMaxRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--ranks: ", node.ranks, " is outside 0..", kMaxRanks));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckThreads("--ranks", node.ranks, /*least=*/0));
   if (node.rank_timeout < absl::Seconds(1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--rank_timeout: ", absl::FormatDuration(node.rank_timeout), " is below 1s"));
@@ -55,7 +48,7 @@ absl::Status WorkerOptions::Validate() const {
         "--name: is required with TLS, the name that the certificate or the token was made for");
   }
   if (!name.empty()) DISTRO_RETURN_IF_ERROR(ValidateName(name, "--name"));
-  DISTRO_RETURN_IF_ERROR(ValidateThreads(threads));
+  DISTRO_RETURN_IF_ERROR(CheckThreads("--threads", threads));
   if (micro_batch_samples < 0 && micro_batch_samples != kAutoMicroBatch) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_samples: ", micro_batch_samples, " is below 0"));
@@ -71,6 +64,7 @@ absl::Status WorkerOptions::Validate() const {
   if (checkpoint_interval_rounds > 0 && checkpoint_dir.empty()) {
     return absl::InvalidArgumentError("--checkpoint_interval_rounds: needs --checkpoint_dir");
   }
+  if (keep < 0) return absl::InvalidArgumentError(absl::StrCat("--keep: ", keep, " is below 0"));
   return absl::OkStatus();
 }
 
@@ -98,6 +92,7 @@ void WorkerOptions::WriteTo(Log* log) const {
                          {"memory_limit_bytes", node.memory_limit_bytes},
                          {"checkpoint_dir", checkpoint_dir},
                          {"checkpoint_interval_rounds", checkpoint_interval_rounds},
+                         {"keep", keep},
                          {"state_dir", state_dir},
                          {"state_interval_rounds", state_interval_rounds},
                          {"sample_prompt", sample.prompt},

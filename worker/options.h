@@ -13,9 +13,6 @@
 
 namespace distro::worker {
 
-// InvalidArgument names --threads and its range.
-absl::Status ValidateThreads(int threads);
-
 struct WorkerOptions {
   // The aggregator's address, TLS and credentials. Required.
   ChannelOptions channel;
@@ -54,6 +51,8 @@ struct WorkerOptions {
   std::string checkpoint_dir;
   // Rounds between further checkpoints; 0: only one at the end.
   uint64_t checkpoint_interval_rounds = 0;
+  // Newest of these further checkpoints to keep; 0: all, which fill any disk in time.
+  int keep = 3;
   // Folder for the worker's own state, with which a restarted process continues; empty: no state is
   // stored. Each worker needs its own.
   std::string state_dir;

@@ -1,6 +1,5 @@
 #include "worker/run_worker.h"
 
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +16,6 @@
 #include "common/base/exceptions.h"
 #include "common/base/file.h"
 #include "common/base/folder.h"
-#include "common/base/output.h"
 #include "common/base/parallel.h"
 #include "common/base/random.h"
 #include "common/base/reason.h"
@@ -30,13 +28,12 @@
 #include "worker/local_identity.h"
 #include "worker/metrics/gpu_readings.h"
 #include "worker/metrics/metrics.h"
-#include "worker/metrics/round_lines.h"
 #include "worker/model/model.h"
 #include "worker/node/node.h"
+#include "worker/outputs.h"
 #include "worker/train/node_workload.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/progress.h"
-#include "worker/train/sample_writer.h"
 #include "worker/train/summary.h"
 #include "worker/train/training_run.h"
 
@@ -103,6 +100,7 @@ TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentit
           .node = node,
           .checkpoint_dir = options.checkpoint_dir,
           .checkpoint_interval_rounds = options.checkpoint_interval_rounds,
+          .keep = options.keep,
           .state_interval_rounds = options.state_interval_rounds};
 }
 
@@ -133,52 +131,16 @@ void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker
   }
 }
 
-void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
-  OutputLines(STDOUT_FILENO).Write(SummaryText(summary));
-  if (options.summary.empty()) return;
-  const absl::Status status = WriteFileAtomically(options.summary, SummaryJson(summary));
-  if (!status.ok()) log->Error("summary was not written", {{"reason", status}});
-}
-
 // A stuck thread still uses objects that a normal exit would destroy.
 [[noreturn]] void EndWithoutCleanUp(const WorkerOptions& options, const LocalIdentity& identity,
                                     const absl::Status& status, const TrainSummary& summary,
                                     Exchange* exchange, Log* log) {
-  Report(options, summary, log);
+  Report(options, summary, log).IgnoreError();  // the training's own status ends the process
   exchange->Leave(std::string(status.message()));
   const ExitCode code = ExitCodeFor(status, 0);
   LogEnd(status, code, identity.name, log);
   std::fflush(nullptr);
   std::_Exit(code);
-}
-
-// nullptr: no lines are written.
-absl::StatusOr<std::unique_ptr<RoundLines>> OpenRoundLines(const WorkerOptions& options, Log* log) {
-  std::string path = options.metrics_file;
-  if (path.empty() && !options.state_dir.empty()) path = options.state_dir + "/metrics.jsonl";
-  if (path.empty()) return nullptr;
-  auto lines = RoundLines::Open(path, log, Clock::Real());
-  if (!lines.ok()) return Annotate(lines.status(), "--metrics_file");
-  return lines;
-}
-
-// nullopt if no samples are requested.
-absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions& options,
-                                                             const LocalIdentity& identity,
-                                                             const v1::JoinResponse& run,
-                                                             NodeWorkload* workload, Log* log) {
-  if (options.sample.prompt.empty()) return std::nullopt;
-  DISTRO_ASSIGN_OR_RETURN(
-      SampleWriter writer,
-      SampleWriter::Create(options.sample,
-                           {.node = workload->mutable_node(),
-                            .positions = static_cast<int>(run.config().sequence_length()),
-                            .vocab_size = workload->vocab_size(),
-                            .file = identity.state == nullptr
-                                        ? ""
-                                        : absl::StrCat(identity.state->path(), "/samples.jsonl"),
-                            .log = log}));
-  return writer;
 }
 
 // Trains, and fills in `summary` even if training fails.
@@ -279,9 +241,13 @@ ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   const absl::StatusOr<LocalIdentity> identity = OpenLocalIdentity(options, log);
   absl::Status status =
       identity.ok() ? Node::CheckDevices(options.node).status() : identity.status();
+  if (status.ok()) status = TryOutputs(options);
   if (status.ok())
     status = CatchExceptions([&] { return Connect(options, *identity, stop, log, &summary); });
-  if (!summary.run_id.empty()) Report(options, summary, log);
+  if (!summary.run_id.empty()) {
+    const absl::Status reported = Report(options, summary, log);
+    if (status.ok()) status = reported;
+  }
   const ExitCode code = ExitCodeFor(status, stop->signal());
   LogEnd(status, code, identity.ok() ? identity->name : "", log);
   return code;

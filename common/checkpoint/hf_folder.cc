@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
@@ -69,15 +71,21 @@ absl::Status WriteCheckpointFolder(const std::string& folder, const std::string&
                                    const Layout& layout, const TensorPieces& tensors,
                                    const Companions& companions) {
   DISTRO_ASSIGN_OR_RETURN(const std::string config, ConfigOfFloatWeights(config_json));
-  const std::string target = Normalised(folder), temporary = absl::StrCat(target, ".tmp");
+  const std::string target = Normalised(folder),
+                    temporary = absl::StrCat(target, kHalfWrittenFolder);
   std::error_code error;
   if (fs::exists(target, error)) return WriteFiles(target, config, layout, tensors, companions);
   fs::remove_all(temporary, error);
   if (error) return ErrnoToStatus(error.value(), "remove", temporary);
+  auto remove = absl::MakeCleanup([&temporary] {  // what is half written would keep a disk full
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+  });
   DISTRO_RETURN_IF_ERROR(CreateFolders(temporary));
   DISTRO_RETURN_IF_ERROR(WriteFiles(temporary, config, layout, tensors, companions));
   if (rename(temporary.c_str(), target.c_str()) != 0)
     return ErrnoToStatus(errno, "rename to", target);
+  std::move(remove).Cancel();
   return SyncFolder(FolderOf(target));
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/checkpoint/companions.h"
 #include "common/checkpoint/stored_tensors.h"
 #include "common/layout/layout.h"
@@ -39,12 +40,15 @@ class CheckpointFolder {
 // NotFound, InvalidArgument: as OpenStoredTensors, or of config.json.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);
 
+// A new folder has this behind its name until it is whole.
+inline constexpr absl::string_view kHalfWrittenFolder = ".tmp";
+
 // Writes config.json, model.safetensors (f32, canonical) and the companions. If `config_json` has
 // "dtype" or "torch_dtype", they become "float32", so that readers load the weights with the right
 // type; everything else in it stays. A new folder appears whole or not at all: it is written as
-// "<folder>.tmp" (one left by a crash is removed first), then renamed. In an existing folder these
-// files are replaced one by one, each atomically, and other files stay. InvalidArgument:
-// config_json is not a JSON object. Requires tensors of `layout`.
+// "<folder>.tmp" (one left by a crash is removed first), then renamed; after an error nothing of it
+// stays. In an existing folder these files are replaced one by one, each atomically, and other files
+// stay. InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
                                    const Layout& layout, const TensorPieces& tensors,
                                    const Companions& companions = {});

@@ -4,8 +4,10 @@
 
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/layout/finite.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 
@@ -24,6 +26,7 @@ absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkp
   DISTRO_ASSIGN_OR_RETURN(Companions companions, ReadCompanions(checkpoint_dir));
   TensorBuffer parameters(layout);
   DISTRO_RETURN_IF_ERROR(folder.ReadInto(layout, &parameters));
+  DISTRO_RETURN_IF_ERROR(Annotate(CheckFinite(layout, parameters), checkpoint_dir));
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(out_path, layout, parameters, {}));
   DISTRO_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(out_path));
   return InitialSnapshot{folder.config_json(), file.bytes().size(), Sha256(file.bytes()),

@@ -19,7 +19,7 @@ struct InitialSnapshot {
 };
 
 // Writes the snapshot to `out_path`, durably and atomically. Holds all parameters in memory
-// meanwhile. NotFound, InvalidArgument: as OpenCheckpointFolder and ReadCompanions.
+// meanwhile. NotFound, InvalidArgument: as OpenCheckpointFolder, ReadCompanions and CheckFinite.
 absl::StatusOr<InitialSnapshot> PrepareInitialSnapshot(const std::string& checkpoint_dir,
                                                        const std::string& out_path);
 

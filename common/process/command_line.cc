@@ -256,7 +256,7 @@ int RunProgram(const Program& program, const std::vector<std::string>& words, st
     Parser parser(whole);
     DISTRO_ASSIGN_OR_RETURN(const Command* command, parser.Parse(HelpAsFlag(words), &text));
     const bool is_service = command != nullptr && command->name.empty();
-    if (is_service) DISTRO_RETURN_IF_ERROR(CheckThreads());
+    if (is_service) DISTRO_RETURN_IF_ERROR(CheckThreadsCanStart());
     if (command == nullptr) *out << text << "\n";
     DISTRO_ASSIGN_OR_RETURN(const int code, command == nullptr ? 0 : command->run());
     if (is_service || out->flush().good() || ReaderHasEnded()) return code;

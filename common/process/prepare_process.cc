@@ -114,7 +114,7 @@ void PrepareProcess() {
 }
 
 // The threads touch no heap: the first use would give each of them an arena of its own.
-absl::Status CheckThreads() {
+absl::Status CheckThreadsCanStart() {
   const auto wait = [](void* mutex) -> void* {
     static_cast<std::mutex*>(mutex)->lock();
     static_cast<std::mutex*>(mutex)->unlock();

@@ -22,6 +22,6 @@ void PrepareProcess();
 
 // ResourceExhausted: the process may not start as many threads as a service needs. gRPC would wait
 // for them without end, and without a word.
-absl::Status CheckThreads();
+absl::Status CheckThreadsCanStart();
 
 }  // namespace distro

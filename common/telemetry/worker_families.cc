@@ -247,6 +247,18 @@ void AddOthers(absl::Span<const WorkerReadings> workers, std::vector<MetricFamil
       },
       families);
   AddGauge(
+      "failed_writes", "Attempts in a row to write to the worker's own disk that failed.", workers,
+      [](const WorkerReadings& worker, MetricFamily* family) {
+        if (!worker.failed_writes) return;
+        for (const auto& [kind, count] : {std::pair{"checkpoint", worker.failed_writes->checkpoint},
+                                          std::pair{"state", worker.failed_writes->state}}) {
+          Labels labels = LabelsOf(worker);
+          labels.push_back({"kind", kind});
+          Put(std::move(labels), static_cast<double>(count), family);
+        }
+      },
+      families);
+  AddGauge(
       "round", "The first round that is not yet in the parameters.", workers,
       [](const WorkerReadings& worker, MetricFamily* family) {
         Put(LabelsOf(worker), static_cast<double>(worker.next_round), family);

@@ -17,6 +17,11 @@ struct WorkerReadings {
   uint64_t next_round = 0;
   std::optional<double> last_report_seconds = std::nullopt;  // since 1970
   const v1::WorkerTelemetry* telemetry = nullptr;            // borrowed; output of RepairTelemetry
+  // Writes to its own disk that failed, in a row until now; known on the worker's own page only.
+  struct FailedWrites {
+    uint64_t checkpoint = 0, state = 0;
+  };
+  std::optional<FailedWrites> failed_writes = std::nullopt;
 };
 
 // One family for each metric, with the series of all workers in their order. A worker has no series

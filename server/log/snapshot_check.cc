@@ -1,6 +1,5 @@
 #include "server/log/snapshot_check.h"
 
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,24 +7,10 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/layout/finite.h"
 #include "kernels/replica/replica.h"
 
 namespace distro::server {
-namespace {
-
-absl::Status CheckFinite(const Layout& layout, const TensorBuffer& parameters) {
-  for (int t = 0; t < parameters.tensors(); ++t) {
-    for (const float p : parameters.tensor(t)) {
-      if (std::isfinite(p)) continue;
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", layout.manifest().tensors()[t].name,
-                                                     ": holds a value that is not finite"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<const Layout>> LayoutOfSnapshot(const std::string& path,
                                                                const v1::RunConfig& config) {
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, SnapshotManifest(path));

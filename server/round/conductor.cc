@@ -212,6 +212,7 @@ void Conductor::FinishRound(const v1::RoundHeader& header) {
        {"bytes", info.result_bytes},
        {"seconds", absl::ToDoubleSeconds(info.duration)},
        {"reason", header.reason()}});
+  empty_rounds_ = course.round()->contributors() == 0 ? empty_rounds_ + 1 : 0;
   shared_->disk.Wrote(course.head());
   shared_->integrity.Judge(header, *course.round(), &shared_->attendance.members());
   shared_->attendance.Learn(header, info.duration);
@@ -222,7 +223,12 @@ void Conductor::FinishRound(const v1::RoundHeader& header) {
 void Conductor::FinishRun() {
   absl::MutexLock lock(&shared_->mu);
   if (shared_->course.has_rounds()) return;  // extended a moment ago
-  shared_->control.Set(v1::RUN_STATE_DONE, "all rounds are committed");
+  std::string reason = "all rounds are committed";
+  if (empty_rounds_ > 0) {
+    absl::StrAppend(&reason, ", but all workers abstained in the last ", empty_rounds_,
+                    ": no step was finite, and nothing was learned in them");
+  }
+  shared_->control.Set(v1::RUN_STATE_DONE, std::move(reason));
   shared_->broadcast.End(absl::OkStatus());
 }
 

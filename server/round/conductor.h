@@ -48,6 +48,7 @@ class Conductor {
   const RunContext& context_;  // of shared_
   Decrees* const decrees_;
   Recorder recorder_;
+  uint64_t empty_rounds_ = 0;  // the last ones: without an update, since all workers abstained
 };
 
 }  // namespace distro::server

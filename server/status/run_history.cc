@@ -65,6 +65,8 @@ void RunHistory::OnRoundCommitted(const CommittedRoundInfo& info) {
   for (int i = 0; i < info.header->members_size(); ++i) TakeMember(*info.header, i, &round);
   TakeLosses(info);
   last_loss_missing_ = !info.loss && round.counting > round.excluded;
+  const bool empty = round.counting > 0 && round.abstained == round.counting;
+  empty_rounds_ = empty ? empty_rounds_ + 1 : 0;
   recent_.push_back(round);
   if (recent_.size() > kRecentRounds) recent_.pop_front();
   ++rounds_;
@@ -84,6 +86,7 @@ void RunHistory::TakeMember(const v1::RoundHeader& header, int index, Round* rou
   if (excluded != "probation") {
     ++round->counting;
     round->excluded += excluded.empty() ? 0 : 1;
+    round->abstained += excluded == "abstained" ? 1 : 0;
   }
   Member* const member = Find(header.members(index).name());
   if (member == nullptr) return;
@@ -133,6 +136,7 @@ HistoryView RunHistory::View() const {
   if (opened_at_) view.open_for = clock_->MonotonicNow() - *opened_at_;
   if (mismatch_at_) view.since_mismatch = clock_->MonotonicNow() - *mismatch_at_;
   view.last_loss_missing = last_loss_missing_;
+  view.empty_rounds = empty_rounds_;
   view.most_expected = most_expected_;
   for (const auto& [name, member] : workers_) {
     WorkerRounds& rounds = view.workers[name] = member.rounds;

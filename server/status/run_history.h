@@ -48,6 +48,7 @@ struct HistoryView {
   std::optional<double> result_bytes = {};      // mean of the recent ones
   std::optional<absl::Duration> open_for = {};  // of the open round
   bool last_loss_missing = false;               // the last round had updates, and no finite loss
+  uint64_t empty_rounds = 0;                    // the last ones, in which all workers abstained
   int most_expected = 0;                        // most workers that a round waited for
   std::optional<absl::Duration> since_mismatch = {};  // of a state hash
   std::map<std::string, WorkerRounds, std::less<>> workers = {};
@@ -75,8 +76,9 @@ class RunHistory final : public RunObserver {
   struct Round {
     absl::Duration opened_at, committed_at;
     uint64_t result_bytes = 0;
-    int counting = 0;  // members whose votes would have counted
-    int excluded = 0;  // of these, whose update was not fully included
+    int counting = 0;   // members whose votes would have counted
+    int excluded = 0;   // of these, whose update was not fully included
+    int abstained = 0;  // of these
   };
   struct Member {
     WorkerRounds rounds;
@@ -100,6 +102,7 @@ class RunHistory final : public RunObserver {
   std::optional<absl::Duration> opened_at_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Duration> mismatch_at_ ABSL_GUARDED_BY(mu_);
   bool last_loss_missing_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t empty_rounds_ ABSL_GUARDED_BY(mu_) = 0;
   int most_expected_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, Member, std::less<>> workers_ ABSL_GUARDED_BY(mu_);
 };

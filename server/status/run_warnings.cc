@@ -14,6 +14,7 @@ constexpr absl::Duration kStalledAtLeast = absl::Minutes(1);
 constexpr double kStalledRounds = 5;
 constexpr absl::Duration kMismatchShown = absl::Minutes(10);
 constexpr double kExcludedRatio = 0.1;
+constexpr uint64_t kEmptyRoundsCritical = 3;
 constexpr double kFreeRatio = 0.1;
 constexpr absl::Duration kCertificateLeft = absl::Hours(24 * 7);
 constexpr double kRoundsWithoutSnapshot = 1000;
@@ -56,6 +57,11 @@ void Collector::Rounds() {
   }
   if (history.last_loss_missing)
     Add("DistroLossNotFinite", false, "No update of the last round came with a finite loss");
+  if (history.empty_rounds > 0) {
+    Add("DistroLossNotFinite", history.empty_rounds >= kEmptyRoundsCritical,
+        absl::StrCat("All workers abstained in the last ", history.empty_rounds,
+                     " rounds, which changed nothing: no step was finite"));
+  }
   if (history.excluded_ratio.value_or(0) > kExcludedRatio) {
     Add("DistroUpdatesExcluded", false,
         absl::StrFormat("%.0f %% of the updates of the last %d rounds were not fully included",

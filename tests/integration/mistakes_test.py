@@ -174,6 +174,17 @@ class FolderTest(MistakesTest):
         self.expect(space.start_archiver(second.grpc, "--once", log_name="second-archiver"), 3, "--data_dir: ")
 
 
+    def test_outputs_that_cannot_be_written(self):
+        space = self.workspace
+        file = space.folder / "a-file"
+        file.touch()
+        self.expect(self.worker("127.0.0.1:1", "--checkpoint_dir", file), 2, "--checkpoint_dir: ")
+        self.expect(self.worker("127.0.0.1:1", "--summary", space.folder / "gone" / "summary.json"), 2, "--summary: ")
+        archiver = space.start_archiver("127.0.0.1:1", "--publish_dir", "/proc/models")
+        self.assertEqual(archiver.exit_code(), 2, archiver.log())
+        self.assert_on_page(archiver.log().splitlines()[-1].replace("/proc/models", f"{space.folder}/models"), "--publish_dir: ")
+
+
 class FullDiskTest(MistakesTest):
     """A disk that is full at the start: a tmpfs of 16 KiB in a namespace of the program's own."""
 
@@ -211,6 +222,16 @@ class FullDiskTest(MistakesTest):
         archiver = [*prefix, space.binaries.archiver, "--aggregator", "127.0.0.1:1", "--insecure", "--data_dir", self.full / "archive"]
         self.expect(space.start("archiver", archiver), 1, "open ")
         self.aggregator_ends(1, "distro-aggregator: open ", prefix=prefix, data_dir=self.full / "data")
+    def test_of_checkpoints_ends_no_training(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=8, start_workers=1)
+        summary = space.folder / "summary.json"
+        worker = [*self.prefix, space.binaries.worker, "--aggregator", aggregator.grpc, "--data", space.text, "--insecure", "--checkpoint_dir",
+                  self.full / "models", "--checkpoint_interval_rounds", "2", "--summary", summary]
+        process = space.start("worker", worker)
+        self.expect(process, 1, "checkpoint_dir: ")
+        self.assertEqual(process.log().count("checkpoint not written"), 4)
+        self.assertEqual(json.loads(summary.read_text())["rounds_applied"], 8)
 
 
 class CredentialsTest(MistakesTest):

@@ -123,6 +123,12 @@ class StateTest(unittest.TestCase):
         for steps in (4, 6):
             self.assertEqual(InnerState(self.folder, "run", steps).load(), {"at": steps})
 
+    def test_a_full_disk_is_an_oserror_and_leaves_nothing(self):
+        broken = RuntimeError("unexpected pos 704 vs 598")  # what torch.save makes of ENOSPC
+        with mock.patch("torch.save", side_effect=broken), self.assertRaises(OSError):
+            InnerState(self.folder, "run", 0).save(2, {})
+        self.assertEqual(list(pathlib.Path(self.folder).iterdir()), [])
+
     def test_what_does_not_belong_is_said(self):
         InnerState(self.folder, "run", 0).save(2, {})
         damaged = pathlib.Path(self.folder) / "inner-8.pt"

@@ -89,8 +89,10 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.name = "Upper";
   ExpectRefused(options, "--name");
   options = Valid();
-  options.threads = 0;
-  ExpectRefused(options, "--threads");
+  for (const int threads : {0, 1025}) {
+    options.threads = threads;
+    ExpectRefused(options, "--threads");
+  }
   options = Valid();
   options.connect_timeout = -absl::Seconds(1);
   ExpectRefused(options, "--connect_timeout");

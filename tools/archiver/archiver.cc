@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/output_path.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -22,11 +23,19 @@ namespace {
 // Consecutive starts without a replayed round, after which another one would not help either.
 constexpr int kFruitlessBeginnings = 3;
 
+// Before hours of replay.
+absl::Status TryOutputs(const ArchiverOptions& options) {
+  DISTRO_RETURN_IF_ERROR(Annotate(TryOutputFolder(options.data_dir), "--data_dir"));
+  if (options.publish.dir.empty()) return absl::OkStatus();
+  return Annotate(TryOutputFolder(options.publish.dir), "--publish_dir");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Archiver>> Archiver::Create(ArchiverOptions options,
                                                            ArchiverMetrics* metrics, Log* log,
                                                            const Clock* clock) {
+  DISTRO_RETURN_IF_ERROR(TryOutputs(options));
   auto archiver = absl::WrapUnique(new Archiver(std::move(options), metrics, log, clock));
   DISTRO_ASSIGN_OR_RETURN(
       archiver->client_,

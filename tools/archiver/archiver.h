@@ -29,7 +29,8 @@ namespace distro::tools {
 class Archiver {
  public:
   // `options` are validated; `metrics`, `log` and `clock` are borrowed. FailedPrecondition: another
-  // process uses the data folder. The statuses of OpenChannel.
+  // process uses the data folder. The statuses of OpenChannel, and for the folders those of
+  // TryOutputFolder.
   static absl::StatusOr<std::unique_ptr<Archiver>> Create(ArchiverOptions options,
                                                           ArchiverMetrics* metrics, Log* log,
                                                           const Clock* clock);

@@ -18,8 +18,9 @@ ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
       return kArchiverRefused;
     case absl::StatusCode::kUnauthenticated:
-    case absl::StatusCode::kPermissionDenied:
       return kArchiverCredentials;
+    case absl::StatusCode::kPermissionDenied:  // without a reason it is that of a file
+      return reason.empty() ? kArchiverFailed : kArchiverCredentials;
     default:
       return kArchiverFailed;
   }

@@ -4,6 +4,7 @@
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/thread_count.h"
 #include "common/client/options/invite.h"
 
 namespace distro::tools {
@@ -30,8 +31,7 @@ absl::Status ArchiverOptions::Validate() const {
     return absl::InvalidArgumentError(
         "--publish_command: has nothing to publish without --publish_dir: give both");
   }
-  if (threads < 1 || threads > 1024)
-    return absl::InvalidArgumentError(absl::StrCat("--threads: ", threads, " is outside 1..1024"));
+  DISTRO_RETURN_IF_ERROR(CheckThreads("--threads", threads));
   if (const auto address = ParseHostPort(http); !address.ok())
     return Annotate(address.status(), "--http");
   return absl::OkStatus();

@@ -19,9 +19,7 @@ struct PublishOptions {
   std::string command = {};
 };
 
-// Writes `round-<next_round>`, replacing an existing one, and removes older ones beyond `keep`,
-// except that of `in_use`. Folders of later rounds belong to a history that the run has lost (its
-// aggregator was restored from a backup): they stay until their round is published again.
+// Writes the folder of the replica's next round as WriteRoundFolder.
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
                      const std::string& config_json, const Companions& companions,
                      std::optional<RoundId> in_use = std::nullopt);

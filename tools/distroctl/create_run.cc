@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/initial_snapshot.h"
+#include "common/round/round_method.h"
 #include "common/round/run_model.h"
 #include "common/round_log/header_bound.h"
 #include "common/rpc/status.h"
@@ -117,6 +118,7 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
   // Checked before hours of upload.
   DISTRO_RETURN_IF_ERROR(CheckModelOfRun(config, *layout, initial.model_config_json));
+  DISTRO_RETURN_IF_ERROR(MakeRoundMethod(config, layout, initial.model_config_json).status());
   DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, HeaderShapeOf(config, *layout)));
   DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(config.tokenizer_sha256(), initial.companions));
 

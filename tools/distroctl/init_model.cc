@@ -9,10 +9,12 @@
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/base/folder.h"
+#include "common/base/output_path.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/stored_tensors.h"
+#include "common/layout/finite.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
@@ -59,7 +61,7 @@ absl::Status CheckFlags(const InitModelOptions& options) {
     return absl::AlreadyExistsError(
         absl::StrCat(options.out, ": holds a checkpoint already; choose another folder"));
   }
-  return absl::OkStatus();
+  return Annotate(TryOutputFolder(options.out), "--out");
 }
 
 absl::StatusOr<Initial> OfArchitecture(const InitModelOptions& options) {
@@ -162,6 +164,7 @@ absl::StatusOr<Report> InitModel(const InitModelOptions& options) {
   DISTRO_RETURN_IF_ERROR(CheckMemory(layout));
   TensorBuffer weights(layout);
   DISTRO_RETURN_IF_ERROR(initial.fill(layout, &weights));
+  DISTRO_RETURN_IF_ERROR(Annotate(CheckFinite(layout, weights), options.from_safetensors));
   DISTRO_RETURN_IF_ERROR(
       WriteCheckpointFolder(options.out, initial.config_json, layout, weights, initial.companions));
   const size_t tensors = layout.manifest().tensors().size();

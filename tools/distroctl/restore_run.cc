@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/output_path.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/companions.h"
@@ -60,6 +61,7 @@ absl::StatusOr<Report> RestoreRun(const RestoreRunOptions& options) {
     return absl::InvalidArgumentError("--archive: is required, the data folder of an archiver");
   if (options.data_dir.empty())
     return absl::InvalidArgumentError("--data_dir: is required, a new folder for an aggregator");
+  DISTRO_RETURN_IF_ERROR(Annotate(TryOutputFolder(options.data_dir), "--data_dir"));
   DISTRO_ASSIGN_OR_RETURN(const auto folder, OpenArchiveFolder(options.archive));
   DISTRO_ASSIGN_OR_RETURN(const server::RestoredRun restored,
                           ReadArchive(*folder, options.archive));

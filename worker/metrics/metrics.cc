@@ -106,11 +106,9 @@ void FillTraining(const TrainSummary& summary, v1::WorkerTelemetry* telemetry) {
   if (summary.last_evaluation_loss) telemetry->set_evaluation_loss(*summary.last_evaluation_loss);
   if (summary.last_own_evaluation_loss)
     telemetry->set_own_evaluation_loss(*summary.last_own_evaluation_loss);
-  if (summary.tokens > 0) {
-    telemetry->set_loss(summary.training_loss);
-    telemetry->set_gradient_norm(summary.gradient_norm);
-  }
-  if (summary.updates_sent > 0) telemetry->set_learning_rate(summary.learning_rate);
+  if (summary.training_loss) telemetry->set_loss(*summary.training_loss);
+  if (summary.gradient_norm) telemetry->set_gradient_norm(*summary.gradient_norm);
+  if (summary.learning_rate) telemetry->set_learning_rate(*summary.learning_rate);
   if (summary.momentum_norm) telemetry->set_momentum_norm(*summary.momentum_norm);
 }
 
@@ -176,6 +174,7 @@ void WorkerMetrics::Update(const TrainSummary& summary) {
   absl::MutexLock lock(&mu_);
   next_round_ = summary.next_round;
   uncounted_ = summary.uncounted;
+  failed_writes_ = {.checkpoint = summary.failed_checkpoints, .state = summary.failed_saves};
   v1::WorkerTelemetry next;
   FillTraining(summary, &next);
   next.set_dropped_values(training_.dropped_values());
@@ -223,6 +222,7 @@ std::vector<prometheus::MetricFamily> WorkerMetrics::Collect() {
     Read(gpus);
     telemetry = shown_;
     readings.next_round = next_round_;
+    readings.failed_writes = failed_writes_;
     if (transfers_.last_report != absl::InfinitePast())
       readings.last_report_seconds =
           absl::ToDoubleSeconds(transfers_.last_report - absl::UnixEpoch());

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/exchange/transfer_stats.h"
 #include "common/http/http_endpoint.h"
+#include "common/telemetry/worker_families.h"
 #include "distro/v1/telemetry.pb.h"
 #include "prometheus/metric_family.h"
 #include "worker/metrics/gpu_readings.h"
@@ -60,6 +61,7 @@ class WorkerMetrics {
   const GpuReader* gpus_ ABSL_GUARDED_BY(mu_) = nullptr;
   uint64_t next_round_ ABSL_GUARDED_BY(mu_) = 0;
   std::string uncounted_ ABSL_GUARDED_BY(mu_);         // of the last Update
+  WorkerReadings::FailedWrites failed_writes_ ABSL_GUARDED_BY(mu_);
   v1::WorkerTelemetry training_ ABSL_GUARDED_BY(mu_);  // of the last Update
   v1::WorkerTelemetry shown_ ABSL_GUARDED_BY(mu_);     // last
 };

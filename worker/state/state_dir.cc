@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/ids.h"
+#include "common/base/output_path.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 
@@ -20,6 +21,7 @@ constexpr uint64_t kMaxNameFileBytes = 256;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& dir, Log* log) {
+  DISTRO_RETURN_IF_ERROR(TryOutputFolder(dir));
   DISTRO_RETURN_IF_ERROR(CreateFolders(dir));
   absl::StatusOr<FolderLock> lock = FolderLock::Take(dir);
   if (lock.status().code() == absl::StatusCode::kFailedPrecondition) {

@@ -36,8 +36,8 @@ std::string Progress::Line(const ProgressReading& reading) const {
       rounds > 0
           ? absl::Seconds(seconds / rounds * static_cast<double>(reading.rounds - reading.round))
           : absl::InfiniteDuration();
-  std::string line =
-      absl::StrFormat("round %d/%d  loss %.4f", reading.round, reading.rounds, reading.loss);
+  std::string line = absl::StrFormat("round %d/%d", reading.round, reading.rounds);
+  if (reading.loss.has_value()) absl::StrAppendFormat(&line, "  loss %.4f", *reading.loss);
   if (reading.evaluation_loss.has_value())
     absl::StrAppendFormat(&line, "  held-out %.4f", *reading.evaluation_loss);
   absl::StrAppendFormat(&line, "  %.0f tokens/s  up %.1f kB/s  down %.1f kB/s  network %.0f %%",

@@ -13,9 +13,9 @@ namespace distro::worker {
 
 // Readings of the moment a round was applied.
 struct ProgressReading {
-  uint64_t round = 0;   // rounds applied so far, of the run
-  uint64_t rounds = 0;  // of the run
-  double loss = 0;
+  uint64_t round = 0;          // rounds applied so far, of the run
+  uint64_t rounds = 0;         // of the run
+  std::optional<double> loss;  // not set before the first own step
   std::optional<double> evaluation_loss;
   uint64_t tokens = 0;  // of this process
   uint64_t sent_bytes = 0;

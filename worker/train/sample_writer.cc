@@ -11,12 +11,15 @@ namespace {
 // The values of `distro-worker generate`, so that the same parameters give the same text.
 constexpr double kTemperature = 0.8;
 constexpr uint64_t kSeed = 0;
+constexpr int kMaxSampleTokens = 10'000;
 
 }  // namespace
 
 absl::Status SampleOptions::Validate() const {
-  if (tokens < 1)
-    return absl::InvalidArgumentError(absl::StrCat("--sample_tokens: ", tokens, " is below 1"));
+  if (tokens < 1 || tokens > kMaxSampleTokens) {
+    return absl::InvalidArgumentError(absl::StrCat("--sample_tokens: ", tokens, " is outside 1..",
+                                                   kMaxSampleTokens, ": training waits for each"));
+  }
   if (prompt.empty() && !tokenizer_command.empty()) {
     return absl::InvalidArgumentError(
         "--tokenizer_command: has nothing to encode without --sample_prompt: give both");
@@ -28,7 +31,12 @@ absl::StatusOr<SampleWriter> SampleWriter::Create(const SampleOptions& options, 
   DISTRO_ASSIGN_OR_RETURN(Tokenizer tokenizer,
                           Tokenizer::Create(options.tokenizer_command, deps.vocab_size));
   DISTRO_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, tokenizer.Encode(options.prompt));
-  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(deps));
+  std::unique_ptr<LineFile> lines;
+  if (!deps.file.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(lines, LineFile::Open(deps.file, kMaxSampleFileBytes));
+  }
+  return SampleWriter(options, std::move(tokenizer), std::move(prompt), std::move(deps),
+                      std::move(lines));
 }
 
 bool SampleWriter::IsDue(uint64_t round, uint64_t rounds) const {
@@ -68,10 +76,7 @@ absl::StatusOr<std::string> SampleWriter::Sample(absl::FunctionRef<absl::Status(
 }
 
 absl::Status SampleWriter::Append(uint64_t round, const std::string& text) {
-  if (deps_.file.empty()) return absl::OkStatus();
-  if (lines_ == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(lines_, LineFile::Open(deps_.file, kMaxSampleFileBytes));
-  }
+  if (lines_ == nullptr) return absl::OkStatus();
   return lines_->Append(nlohmann::ordered_json{{"round", round}, {"text", text}}.dump());
 }
 

@@ -37,7 +37,7 @@ class SampleWriter {
     Log* log;
   };
 
-  // Encodes the prompt. The statuses of Tokenizer.
+  // Encodes the prompt and opens the file. The statuses of Tokenizer and of LineFile::Open.
   static absl::StatusOr<SampleWriter> Create(const SampleOptions& options, Dependencies deps);
 
   // Writes a sample, if one is due, with the parameters before `next_round` of `rounds`; at most
@@ -47,11 +47,12 @@ class SampleWriter {
 
  private:
   SampleWriter(const SampleOptions& options, Tokenizer tokenizer, std::vector<int32_t> prompt,
-               Dependencies deps)
+               Dependencies deps, std::unique_ptr<LineFile> lines)
       : options_(options),
         tokenizer_(std::move(tokenizer)),
         prompt_(std::move(prompt)),
-        deps_(std::move(deps)) {}
+        deps_(std::move(deps)),
+        lines_(std::move(lines)) {}
   bool IsDue(uint64_t round, uint64_t rounds) const;
   absl::StatusOr<std::string> Sample(absl::FunctionRef<absl::Status()> goes_on) const;
   absl::Status Append(uint64_t round, const std::string& text);
@@ -61,7 +62,7 @@ class SampleWriter {
   std::vector<int32_t> prompt_;
   Dependencies deps_;
   std::optional<uint64_t> last_;     // round of the last sample
-  std::unique_ptr<LineFile> lines_;  // from the first sample on
+  std::unique_ptr<LineFile> lines_;  // nullptr: no file
 };
 
 }  // namespace distro::worker

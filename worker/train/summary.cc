@@ -39,9 +39,10 @@ std::string Percent(const std::optional<double>& share) {
 
 std::string DeltasText(const DeltaReadings& deltas) {
   return absl::StrFormat(
-      "%d inner steps; last update: norm %.3g, %s of the energy, %s at the cap, %s cancelled",
-      deltas.inner_steps, deltas.delta_norm.value_or(0), Percent(deltas.energy_kept),
-      Percent(deltas.capped), Percent(deltas.cancelled));
+      "%d inner steps; last update: norm %s, %s of the energy, %s at the cap, %s cancelled",
+      deltas.inner_steps,
+      deltas.delta_norm.has_value() ? absl::StrFormat("%.3g", *deltas.delta_norm) : "-",
+      Percent(deltas.energy_kept), Percent(deltas.capped), Percent(deltas.cancelled));
 }
 
 nlohmann::ordered_json DeltasJson(const std::optional<DeltaReadings>& deltas) {
@@ -110,8 +111,8 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"nonfinite_steps", summary.nonfinite_steps},
       {"resyncs", summary.resyncs},
       {"tokens", summary.tokens},
-      {"training_loss", summary.training_loss},
-      {"learning_rate", summary.learning_rate},
+      {"training_loss", OrNull(summary.training_loss)},
+      {"learning_rate", OrNull(summary.learning_rate)},
       {"state_hash", ToHex(summary.state_hash)},
       {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
       {"received_payload_bytes", summary.transfer.received_payload_bytes},

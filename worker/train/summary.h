@@ -42,10 +42,12 @@ struct TrainSummary {
   std::string uncounted = {};       // how many of the last ones, and why (own_rounds.h)
   uint64_t resyncs = 0;             // times that the parameters were reloaded from a snapshot
   uint64_t nonfinite_steps = 0;
-  uint64_t tokens = 0;                  // trained on by this process
-  double training_loss = 0;             // of the last own step, nats a token
-  double gradient_norm = 0;             // of the last own step, before clipping
-  double learning_rate = 0;             // of the last own step
+  uint64_t tokens = 0;  // trained on by this process
+  // Of the last own step; not set before the first: the loss in nats a token, the norm before
+  // clipping, the rate.
+  std::optional<double> training_loss;
+  std::optional<double> gradient_norm;
+  std::optional<double> learning_rate;
   std::optional<double> momentum_norm;  // at the last evaluation
   std::optional<DeltaReadings> deltas;  // of a run of deltas
   MemoryByCategory memory = {};         // of the node's ranks
@@ -58,7 +60,9 @@ struct TrainSummary {
   TransferStats transfer;
   std::array<absl::Duration, kPhases> phases;
   absl::Duration wall_time;
-  std::string checkpoint_dir;  // empty: none was written
+  std::string checkpoint_dir;       // empty: none was written
+  uint64_t failed_checkpoints = 0;  // that could not be written, in a row until now
+  uint64_t failed_saves = 0;        // the same, of the worker's state
 };
 
 // Several lines: loss, tokens, bytes up and down a round, reduction against sending f32 gradients,

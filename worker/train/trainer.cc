@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/hf_folder.h"
 #include "common/run/sample_pool.h"
 
 namespace distro::worker {
@@ -21,6 +20,13 @@ bool NeedsResync(const absl::Status& status) {
 }
 
 }  // namespace
+
+absl::Status NoFiniteStep(uint64_t rounds) {
+  if (rounds == 0) return absl::OkStatus();
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "not_finite",
+                         absl::StrCat("no step was finite in the last ", rounds,
+                                      " rounds of this worker: it contributed nothing"));
+}
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options, Dependencies deps,
                                                          Observer observer) {
@@ -73,9 +79,9 @@ absl::Status Trainer::Run() {
     if (status.ok()) status = FollowRun();
   }
   // The checkpoint first, because a stop request cancels the evaluation.
-  if (status.ok() && !options_.checkpoint_dir.empty())
-    status = WriteCheckpoint(options_.checkpoint_dir);
+  if (status.ok() && !options_.checkpoint_dir.empty()) status = WriteLastCheckpoint();
   if (status.ok() && summary_.rounds_applied > 0) status = Evaluate();
+  if (status.ok() && summary_.updates_sent == 0) status = NoFiniteStep(abstentions_in_a_row_);
   summary_.state_hash = deps_.learner->StateHash();
   Observe();
   return status;
@@ -236,18 +242,6 @@ absl::Status Trainer::Evaluate() {
   if (!summary_.first_own_evaluation_loss.has_value()) summary_.first_own_evaluation_loss = own;
   summary_.last_own_evaluation_loss = own;
   deps_.log->Info("evaluated on own data", {{"round", round}, {"held_out_loss", own}});
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::WriteCheckpoint(const std::string& dir) {
-  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
-  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, deps_.learner->parameters());
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(
-      dir, deps_.run->model_config_json(), deps_.learner->layout(), parameters.pieces,
-      deps_.companions == nullptr ? Companions() : *deps_.companions));
-  summary_.checkpoint_dir = dir;
-  deps_.log->Info("checkpoint written",
-                  {{"round", deps_.learner->next_round().value()}, {"dir", dir}});
   return absl::OkStatus();
 }
 

@@ -52,9 +52,17 @@ struct TrainerOptions {
   std::string checkpoint_dir;
   // Write it also every this many rounds, to checkpoint_dir/round-<n>; 0: only at the end.
   uint64_t checkpoint_interval_rounds = 0;
+  // Newest folders round-<n> to keep; 0: all.
+  int keep = 3;
   // Save the worker's state after every this many uploads; 0: only at the end.
   uint64_t state_interval_rounds = 0;
 };
+
+// A worker whose steps were not finite in this many rounds in a row ends: it contributes nothing.
+inline constexpr uint64_t kMostAbstentions = 20;
+// Of a worker whose last `rounds` rounds had no finite step: FailedPrecondition with reason
+// `not_finite`, or OK if there were none.
+absl::Status NoFiniteStep(uint64_t rounds);
 
 class Trainer {
  public:
@@ -87,10 +95,12 @@ class Trainer {
   // keeps the momentum. Returns the final status of the exchange; `diverged` or `pruned`: a resync
   // did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
   // cancelled at its next micro-batch. InvalidArgument: the aggregator announced samples that the
-  // run does not allow.
+  // run does not allow. FailedPrecondition with reason `not_finite`: no step was finite in
+  // kMostAbstentions rounds in a row, or in any round until the end. The checkpoint's own status, if
+  // the last one cannot be written; that another one cannot, or the state, is logged and counted.
   absl::Status Run();
 
-  // Saves the worker's state, if configured; logs a failure.
+  // Saves the worker's state, if configured; logs and counts a failure.
   void SaveState();
 
   const TrainSummary& summary() const { return summary_; }
@@ -119,8 +129,12 @@ class Trainer {
   absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
   absl::StatusOr<double> LossOf(HeldOutText which);
-  absl::Status WriteCheckpoint(const std::string& dir);
   void Observe();
+
+  // trainer_outputs.cc: files.
+  absl::Status WriteLastCheckpoint();
+  void WriteRoundCheckpoint();
+  void Wrote(const absl::Status& status, const std::string& dir);
 
   // trainer_rounds.cc: the events of a round.
   absl::Status Open(OpenedRound opened);
@@ -161,6 +175,8 @@ class Trainer {
   absl::Status DropLateSteps();
   absl::Status OfferPending();
   void HandIn(RoundUpdate update);
+  // Counts the round if the worker abstained. The status of NoFiniteStep: too many in a row.
+  absl::Status CountAbstention(bool abstained);
   absl::Status Apply(const CommittedRound& round);
   // Takes the number of rounds that a record or Join states; 0: none is stated.
   void TakeExtension(uint64_t rounds);
@@ -205,6 +221,7 @@ class Trainer {
   EpochId epoch_;                  // the highest seen
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;
+  uint64_t abstentions_in_a_row_ = 0;
   TrainSummary summary_;
 };
 

@@ -110,8 +110,15 @@ absl::Status Trainer::Upload() {
   }
   gradient_.reset();
   uploaded_samples_ = gradient_samples_;
+  const bool abstains = update.abstain;
   HandIn(std::move(update));
-  return absl::OkStatus();
+  return CountAbstention(abstains);
+}
+
+absl::Status Trainer::CountAbstention(bool abstained) {
+  abstentions_in_a_row_ = abstained ? abstentions_in_a_row_ + 1 : 0;
+  if (abstentions_in_a_row_ < kMostAbstentions) return absl::OkStatus();
+  return NoFiniteStep(abstentions_in_a_row_);
 }
 
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
@@ -180,31 +187,6 @@ void Trainer::HandIn(RoundUpdate update) {
   if (interval > 0 && open_round_.Next().value() % interval == 0) SaveState();
 }
 
-void Trainer::SaveState() {
-  if (deps_.state == nullptr) return;
-  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
-  absl::Status more = KeepLocalSteps();
-  if (more.ok()) more = deps_.learner->KeepMore();
-  const absl::StatusOr<Learner::Kept> kept = more.ok() ? deps_.learner->kept() : more;
-  const absl::Status status =
-      !kept.ok() ? kept.status()
-                 : deps_.state->Save({.run_id = deps_.run->run_id(),
-                                      .worker = options_.worker,
-                                      .epoch = epoch_,
-                                      .next_round = deps_.learner->next_round(),
-                                      .senders = senders_,
-                                      .pending_loss = pending_loss_,
-                                      .local_steps = kept->local_steps,
-                                      .pending_steps = static_cast<uint32_t>(pending_steps_),
-                                      .pending_samples = pending_samples_},
-                                     kept->elements, *kept->optimizer);
-  if (status.ok()) {
-    deps_.log->Debug("state saved", {{"round", deps_.learner->next_round().value()}});
-  } else {
-    deps_.log->Error("state was not saved; the older one stays", {{"reason", status}});
-  }
-}
-
 absl::Status Trainer::Apply(const CommittedRound& round) {
   DISTRO_RETURN_IF_ERROR(CheckMethod(round.round(), round.header->step()));
   DISTRO_RETURN_IF_ERROR(DropLateSteps());
@@ -238,10 +220,8 @@ absl::Status Trainer::AfterRound() {
   const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
   if (round < rounds_) {
     if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());
-    if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds)) {
-      DISTRO_RETURN_IF_ERROR(
-          WriteCheckpoint(absl::StrCat(options_.checkpoint_dir, "/round-", round)));
-    }
+    if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds))
+      WriteRoundCheckpoint();
   }
   Observe();
   return absl::OkStatus();

@@ -123,10 +123,10 @@ TEST_F(PrepareProcessDeathTest, TooFewThreadsAreNamedBeforeAnythingWaitsForThem)
 #endif
   const auto run = [] {
     PrepareProcess();
-    if (!CheckThreads().ok()) std::exit(1);
+    if (!CheckThreadsCanStart().ok()) std::exit(1);
     const rlimit little = {.rlim_cur = 100 << 20, .rlim_max = 100 << 20};  // stacks of 8 MiB
     setrlimit(RLIMIT_AS, &little);
-    std::exit(absl::IsResourceExhausted(CheckThreads()) ? 7 : 1);
+    std::exit(absl::IsResourceExhausted(CheckThreadsCanStart()) ? 7 : 1);
   };
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
 }

@@ -59,7 +59,8 @@ std::string Text(const v1::WorkerTelemetry& telemetry, const std::string& worker
 
 TEST(WorkerFamiliesTest, ThePageDescribesEveryMetric) {
   const v1::WorkerTelemetry telemetry = Full();
-  const WorkerReadings readings = {.last_report_seconds = 1.0, .telemetry = &telemetry};
+  const WorkerReadings readings = {
+      .last_report_seconds = 1.0, .telemetry = &telemetry, .failed_writes = {{}}};
   EXPECT_THAT(testing::MetricsDocFaults(testing::MetricsPage(), WorkerFamilies({&readings, 1}),
                                         "distro_worker_"),
               IsEmpty());

@@ -214,5 +214,23 @@ TEST_F(RoundManagerTest, EndsAfterTheLastRound) {
   EXPECT_EQ(Begin("a", 2).status().code(), StatusCode::kUnavailable);
 }
 
+// Each round changed nothing: done, and not as a run that trained.
+TEST_F(RoundManagerTest, SaysAtTheEndThatAllAbstained) {
+  v1::RunConfig config = Config(1);
+  config.set_rounds(2);
+  config.set_warmup_rounds(0);
+  Start(config);
+  Activate("a");
+  Step();
+  for (uint64_t r = 0; r < 2; ++r) {
+    v1::UploadHeader header = HeaderOf("a", r, testing::kInitialStateHash);
+    header.set_abstain(true);
+    ASSERT_TRUE(manager_->BeginUpload(header).ok());
+    Step();
+  }
+  EXPECT_EQ(manager_->status().state, v1::RUN_STATE_DONE);
+  EXPECT_THAT(manager_->status().reason, HasSubstr("all workers abstained in the last 2"));
+}
+
 }  // namespace
 }  // namespace distro::server

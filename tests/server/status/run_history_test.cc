@@ -63,6 +63,17 @@ TEST_F(RunHistoryTest, TellsWhoWasIncludedLastAndWhyNot) {
   EXPECT_EQ(history_.View().workers.at("b").last_included, 2u);
 }
 
+TEST_F(RunHistoryTest, CountsRoundsInWhichAllAbstainedUntilOneHasAnUpdate) {
+  abstained_ = true;
+  Round(Seconds(1), 0, 0);
+  Round(Seconds(1), 0, 0);
+  EXPECT_EQ(history_.View().empty_rounds, 2u);
+  EXPECT_FALSE(history_.View().last_loss_missing);
+  abstained_ = false;
+  Round(Seconds(1), 3, 3, 5.0);
+  EXPECT_EQ(history_.View().empty_rounds, 0u);
+}
+
 TEST_F(RunHistoryTest, TellsTheStepsOfTheLastIncludedUpdate) {
   Round(Seconds(1), 3, 3);
   EXPECT_EQ(history_.View().workers.at("a").local_steps, std::nullopt) << "no window";

@@ -71,6 +71,17 @@ TEST_F(RunWarningsTest, AQuorumThatOneMoreLossWouldBreak) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
+// Also once the run is done: it did not train to its end.
+TEST_F(RunWarningsTest, RoundsInWhichAllAbstained) {
+  status_.state = v1::RUN_STATE_DONE;
+  history_.empty_rounds = 2;
+  EXPECT_THAT(Names(), ElementsAre("DistroLossNotFinite"));
+  EXPECT_FALSE(Warnings()[0].critical);
+  history_.empty_rounds = 3;
+  EXPECT_TRUE(Warnings()[0].critical);
+  EXPECT_THAT(Warnings()[0].what, HasSubstr("abstained in the last 3 rounds"));
+}
+
 TEST_F(RunWarningsTest, CriticalOnesComeFirst) {
   history_.excluded_ratio = 0.11;
   history_.last_loss_missing = true;

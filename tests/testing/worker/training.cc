@@ -134,6 +134,7 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
       .updates = setup.updates,
       .node = setup.node,
       .checkpoint_dir = setup.checkpoint_dir,
+      .checkpoint_interval_rounds = setup.checkpoint_interval_rounds,
       .state_interval_rounds = setup.state_interval_rounds};
   const absl::StatusOr<std::string> fingerprint =
       (public_tokens.has_value() ? *public_tokens : *tokens).Fingerprint();

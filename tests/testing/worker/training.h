@@ -46,6 +46,7 @@ struct WorkerSetup {
   std::string name;
   Exchange* exchange;  // borrowed
   std::string checkpoint_dir = {};
+  uint64_t checkpoint_interval_rounds = 0;
   std::string state_dir = {};  // of a StateDir; empty: none
   uint64_t state_interval_rounds = 0;
   uint64_t incarnation = 0;  // 0: made from the name

@@ -47,30 +47,9 @@ TEST_F(PublishedFoldersTest, HoldTheModel) {
   EXPECT_EQ(StateHash(small_.layout, parameters, small_.backend.get()), small_.replica.StateHash());
 }
 
-// By number, not by name: round-10 is newer than round-9.
 TEST_F(PublishedFoldersTest, KeepTheNewest) {
   for (uint64_t round : {8, 9, 10}) PublishAt(round, 2);
   EXPECT_EQ(Names(), (std::set<std::string>{"round-10", "round-9"}));
-}
-
-TEST_F(PublishedFoldersTest, KeepAllWithZero) {
-  for (uint64_t round : {1, 2, 3}) PublishAt(round, 0);
-  EXPECT_EQ(Names().size(), 3);
-}
-
-TEST_F(PublishedFoldersTest, TouchNothingElse) {
-  for (const char* name : {"round-x", "round-01", "mine", "round-"})
-    ASSERT_TRUE(CreateFolders(scratch_.File(std::string("models/") + name)).ok());
-  for (uint64_t round : {1, 2}) PublishAt(round, 1);
-  EXPECT_EQ(Names(), (std::set<std::string>{"mine", "round-", "round-01", "round-2", "round-x"}));
-}
-
-// After its aggregator went back to a backup a run reaches smaller rounds again: they must not be
-// the ones that go.
-TEST_F(PublishedFoldersTest, OfALostHistoryDoNotCount) {
-  ASSERT_TRUE(CreateFolders(scratch_.File("models/round-300")).ok());
-  for (uint64_t round : {1, 2, 3}) PublishAt(round, 2);
-  EXPECT_EQ(Names(), (std::set<std::string>{"round-2", "round-3", "round-300"}));
 }
 
 TEST_F(PublishedFoldersTest, NothingWithoutAFolder) {

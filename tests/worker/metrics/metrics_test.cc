@@ -67,6 +67,16 @@ TEST_F(WorkerMetricsTest, CollectivesAreShownByOperation) {
   EXPECT_EQ(Value(&metrics_, "collective_seconds_total", "barrier"), 5);
 }
 
+TEST_F(WorkerMetricsTest, FailedWritesAreShownByKind) {
+  EXPECT_EQ(Value(&metrics_, "failed_writes", "state"), 0);
+  TrainSummary summary;
+  summary.failed_checkpoints = 3;
+  summary.failed_saves = 2;
+  metrics_.Update(summary);
+  EXPECT_EQ(Value(&metrics_, "failed_writes", "checkpoint"), 3);
+  EXPECT_EQ(Value(&metrics_, "failed_writes", "state"), 2);
+}
+
 TEST_F(WorkerMetricsTest, TakesTheReadingsOfASummaryOver) {
   TrainSummary summary;
   summary.parameters = 100;

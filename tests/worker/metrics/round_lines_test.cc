@@ -57,6 +57,15 @@ TEST(RoundLineTest, AHeldOutLossThatWasNotComputedSinceIsNotThere) {
   EXPECT_FALSE(ParseJson(RoundLine(now, before, absl::UnixEpoch()))->contains("held_out_loss"));
 }
 
+// A joiner's rounds before its first step, and those in which it has no slot.
+TEST(RoundLineTest, ARoundWithoutAnOwnStepHasNoLoss) {
+  TrainSummary before = AfterRound(40), now = AfterRound(41);
+  now.tokens = before.tokens;
+  const auto line = ParseJson(RoundLine(now, before, absl::UnixEpoch()));
+  for (const char* key : {"loss", "learning_rate", "gradient_norm"})
+    EXPECT_TRUE((*line)[key].is_null()) << key;
+}
+
 class RoundLinesTest : public ::testing::Test {
  protected:
   std::unique_ptr<RoundLines> Open(const std::string& path) {

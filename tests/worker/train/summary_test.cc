@@ -16,6 +16,12 @@ TEST(SummaryTest, ARunOfSignsHasNothingToSayOfDeltas) {
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("deltas")));
 }
 
+TEST(SummaryTest, ASummaryBeforeTheFirstStepHasNoLoss) {
+  const nlohmann::json summary = nlohmann::json::parse(SummaryJson(TrainSummary()));
+  EXPECT_TRUE(summary["training_loss"].is_null());
+  EXPECT_TRUE(summary["learning_rate"].is_null());
+}
+
 TEST(SummaryTest, ReadingsOfDeltasAreShownAsFarAsTheyAreKnown) {
   TrainSummary summary;
   summary.deltas = DeltaReadings{

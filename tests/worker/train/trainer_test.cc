@@ -1,11 +1,16 @@
 // The trainer with an exchange that stops or announces invalid rounds. The run is a
 // LocalAggregator's; an exchange before it changes one thing.
+#include "worker/train/trainer.h"
+
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "common/base/reason.h"
+#include "common/checkpoint/hf_folder.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"
@@ -141,6 +146,34 @@ TEST(TrainerAbstentionTest, IsNoUpdateThatWasExcluded) {
   EXPECT_EQ(result.summary.updates_sent, 1u);
   EXPECT_EQ(result.summary.nonfinite_steps, 2u);
   EXPECT_EQ(result.summary.updates_excluded, 0u);
+}
+
+TEST(TrainerAbstentionTest, WithoutEndEndsTheWorker) {
+  const TinyRun tiny;
+  LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 40, /*overlap=*/1), tiny.checkpoint_dir(),
+                                           tiny.File("initial.safetensors"), StateHashOnCpu));
+  HugeSteps exchange(&aggregator);
+  const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
+  EXPECT_EQ(ReasonOf(result.status), "not_finite") << result.status;
+  EXPECT_EQ(result.summary.updates_sent, 1u);
+  EXPECT_EQ(result.summary.nonfinite_steps, kMostAbstentions);
+}
+
+// Weights that are finite and whose loss is not.
+TEST(TrainerAbstentionTest, FromTheFirstRoundToTheLastIsNoSuccess) {
+  const TinyRun tiny;
+  const CheckpointFolder model = *OpenCheckpointFolder(tiny.checkpoint_dir());
+  const Layout layout = *Layout::Create(model.manifest(), kDefaultSegmentBlocks);
+  TensorBuffer huge(layout);
+  for (int t = 0; t < huge.tensors(); ++t) std::ranges::fill(huge.tensor(t), 1e30f);
+  ASSERT_TRUE(WriteCheckpointFolder(tiny.checkpoint_dir(), model.config_json(), layout, huge).ok());
+  LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 3, 0), tiny.checkpoint_dir(),
+                                           tiny.File("initial.safetensors"), StateHashOnCpu));
+  LocalExchange exchange(&aggregator);
+  const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
+  EXPECT_EQ(ReasonOf(result.status), "not_finite") << result.status;
+  EXPECT_EQ(result.summary.rounds_applied, 3u);
+  EXPECT_EQ(result.summary.nonfinite_steps, 3u);
 }
 
 }  // namespace

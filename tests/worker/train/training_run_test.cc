@@ -1,9 +1,11 @@
 // Whole runs with LocalExchange: real gradients, real votes, no network.
 #include "worker/train/training_run.h"
 
+#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
@@ -136,6 +138,54 @@ TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
   TensorBuffer parameters(layout);
   ASSERT_TRUE(checkpoint->ReadInto(layout, &parameters).ok());
   EXPECT_EQ(StateHash(layout, parameters, MakeReferenceBackend().get()), result.summary.state_hash);
+}
+
+class CheckpointsTest : public ::testing::Test {
+ protected:
+  WorkerResult Train(uint64_t interval) {
+    LocalAggregator aggregator(LocalRunOf(tiny_, tiny_.Config(1, 6, 0)));
+    LocalExchange exchange(&aggregator);
+    return TrainWorker(tiny_, {.name = "w0",
+                               .exchange = &exchange,
+                               .checkpoint_dir = dir_,
+                               .checkpoint_interval_rounds = interval});
+  }
+  void PutInTheWay(const std::string& name) {
+    ASSERT_TRUE(CreateFolders(dir_).ok());
+    ASSERT_TRUE(WriteFileAtomically(dir_ + "/" + name, "").ok());
+  }
+
+  const TinyRun tiny_;
+  const std::string dir_ = tiny_.File("trained");
+};
+
+TEST_F(CheckpointsTest, OfRoundsAreKeptUpToALimit) {
+  ASSERT_TRUE(Train(1).status.ok());
+  for (const int round : {1, 2})
+    EXPECT_FALSE(std::filesystem::exists(absl::StrCat(dir_, "/round-", round)));
+  for (const int round : {3, 4, 5})
+    EXPECT_TRUE(OpenCheckpointFolder(absl::StrCat(dir_, "/round-", round)).ok());
+}
+
+// As on a full disk; the next interval tries again.
+TEST_F(CheckpointsTest, ThatCannotBeWrittenDoNotEndTheTraining) {
+  PutInTheWay("round-2");
+  const WorkerResult result = Train(2);
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.summary.rounds_applied, 6u);
+  EXPECT_EQ(result.summary.failed_checkpoints, 0u);
+  EXPECT_TRUE(OpenCheckpointFolder(dir_ + "/round-4").ok());
+  EXPECT_EQ(result.summary.checkpoint_dir, dir_);
+}
+
+TEST_F(CheckpointsTest, TheLastOneCannotBeMissing) {
+  ASSERT_TRUE(CreateFolders(dir_ + "/model.safetensors").ok());
+  const WorkerResult result = Train(0);
+  EXPECT_FALSE(result.status.ok());
+  EXPECT_THAT(std::string(result.status.message()),
+              ::testing::HasSubstr("the last checkpoint is not written; start it again"));
+  EXPECT_EQ(result.summary.rounds_applied, 6u);
+  EXPECT_EQ(result.summary.failed_checkpoints, 1u);
 }
 
 }  // namespace

@@ -55,6 +55,13 @@ def whole_number(text):
     return int(text)
 
 
+def processes(text):
+    number, cores = whole_number(text), len(os.sched_getaffinity(0))
+    if number > 32 * cores:
+        raise argparse.ArgumentTypeError(f"{number} is more than 32 for each of the {cores} processors")
+    return number
+
+
 def parser():
     cores = len(os.sched_getaffinity(0))
     made = argparse.ArgumentParser(prog="distro-data", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False,
@@ -73,7 +80,7 @@ def parser():
                       " nothing where all inputs are text files")
     made.add_argument("--shard_tokens", type=whole_number, default=1 << 27, metavar="N",
                       help="tokens of every shard but the last; default: %(default)s")
-    made.add_argument("--processes", type=whole_number, default=cores, metavar="N",
+    made.add_argument("--processes", type=processes, default=cores, metavar="N",
                       help="that encode; each holds the tokenizer and a few MB of text. Default: the cores, %(default)s")
     return made
 

@@ -72,8 +72,15 @@ class TooSlow(Error):
     remedy = "use a faster link, or a run with smaller results"
 
 
+class NotFinite(Error):
+    """No step of this worker had a finite loss and gradient, for too many rounds."""
+
+    remedy = "if others train well, suspect the data and this machine; if nobody does, the run has diverged"
+
+
 _BY_REASON: dict[str, type[Error]] = {
     "diverged": Diverged,
+    "not_finite": NotFinite,
     "other_data": OtherData,
     "other_run": OtherRun,
     "pruned": Diverged,

@@ -45,10 +45,13 @@ class InnerState:
         return state
 
     def save(self, steps: int, inner: dict[str, Any]) -> None:
-        """Writes it durably and atomically. OSError: it could not be written."""
+        """Writes it durably and atomically. OSError: it could not be written; then nothing of it stays."""
         path = self._path(steps)
-        with _files.written_atomically(path) as file:
-            torch.save({"run_id": self._run_id, "steps": steps, "inner": inner}, file)
+        try:
+            with _files.written_atomically(path) as file:
+                torch.save({"run_id": self._run_id, "steps": steps, "inner": inner}, file)
+        except RuntimeError as error:  # torch.save's where a write fails
+            raise OSError(str(error)) from error
         wanted = {path, self._path(self._kept)}
         for old in self._folder.glob("inner-*"):
             if old not in wanted:

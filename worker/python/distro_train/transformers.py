@@ -122,7 +122,7 @@ class _Step(Optimizer):
         ended = super().step(loss)
         if self.inner is None:
             for group in self.param_groups:
-                group["lr"] = self._run.summary()["learning_rate"]
+                group["lr"] = self._run.summary()["learning_rate"] or 0.0
         return ended
 
 
