@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/http/http_endpoint.h"
@@ -169,7 +168,7 @@ absl::Status AggregatorServer::Impl::LoadRun() {
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.run, kMaxRunJsonBytes));
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, ReadRunConfig(json));
   const absl::Status status = host->CreateFromFolder(config, options.model);
-  if (ReasonOf(status) == "other_run")
+  if (absl::IsFailedPrecondition(status))
     return Annotate(status, absl::StrCat("--data_dir: ", options.data_dir));
   return status;
 }
