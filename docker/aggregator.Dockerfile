@@ -31,5 +31,5 @@ USER 65532:65532
 EXPOSE 7700 7701
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/7701 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && grep -q '^HTTP/1.1 200' <&3"]
-ENTRYPOINT ["distro-aggregator", "--data_dir=/data", "--listen=0.0.0.0:7700", "--http=0.0.0.0:7701"]
+ENTRYPOINT ["distro-aggregator", "--data_dir=/data", "--listen=[::]:7700", "--http=[::]:7701"]
 CMD ["--help"]

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/http/http_endpoint.h"
@@ -172,7 +171,7 @@ absl::Status AggregatorServer::Impl::LoadRun() {
   const absl::StatusOr<v1::RunConfig> config = ReadRunConfig(json);
   if (!config.ok()) return Annotate(config.status(), options.run);
   const absl::Status status = host->CreateFromFolder(*config, options.model);
-  if (ReasonOf(status) == "other_run")
+  if (absl::IsFailedPrecondition(status))
     return Annotate(status, absl::StrCat("--data_dir: ", options.data_dir));
   return status;
 }

@@ -141,30 +141,39 @@ Command TextFloorCommand() {
 
 absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options) {
   DISTRO_RETURN_IF_ERROR(CheckThreads("--threads", options.threads));
-  if (options.tokens < 0) return absl::InvalidArgumentError("--tokens: is below 0");
-  if (!(options.temperature >= 0)) return absl::InvalidArgumentError("--temperature: is below 0");
+  if (options.tokens < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--tokens: ", options.tokens, " is below 0"));
+  }
+  if (!(options.temperature >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--temperature: ", options.temperature, " is below 0"));
+  }
   if (options.model.empty())
     return absl::InvalidArgumentError("--model: is required, a checkpoint folder");
   if (options.prompt.empty())
     return absl::InvalidArgumentError("--prompt: is required, the text to continue");
   DISTRO_ASSIGN_OR_RETURN(const CheckpointFolder checkpoint, OpenCheckpointFolder(options.model));
-  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const Architecture> architecture,
-                          ParseModelConfig(checkpoint.config_json()));
+  absl::StatusOr<std::shared_ptr<const Architecture>> parsed =
+      ParseModelConfig(checkpoint.config_json());
+  if (!parsed.ok()) return Annotate(parsed.status(), options.model);
+  std::shared_ptr<const Architecture> architecture = *std::move(parsed);
   DISTRO_ASSIGN_OR_RETURN(
       const Tokenizer tokenizer,
       Tokenizer::Create(options.tokenizer_command, architecture->sizes().vocab_size));
   DISTRO_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer.Encode(options.prompt));
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(checkpoint.manifest(), kDefaultSegmentBlocks));
-  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                          Model::Create(std::move(architecture), layout));
+  const absl::StatusOr<std::unique_ptr<Model>> made =
+      Model::Create(std::move(architecture), layout);
+  if (!made.ok()) return Annotate(made.status(), options.model);
+  const Model& model = **made;
   TensorBuffer parameters(layout);
   DISTRO_RETURN_IF_ERROR(checkpoint.ReadInto(layout, &parameters));
   SetTorchThreads(options.threads);
   DISTRO_ASSIGN_OR_RETURN(
       const std::vector<int32_t> added,
       Generate(
-          *model, parameters, tokens,
+          model, parameters, tokens,
           {.count = options.tokens, .temperature = options.temperature, .seed = options.seed}));
   tokens.insert(tokens.end(), added.begin(), added.end());
   return tokenizer.Decode(tokens);

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/foreign_file.h"
 
 namespace distro {
 namespace {
@@ -66,10 +67,12 @@ class Checker final : public nlohmann::json_sax<json> {
 absl::StatusOr<json> ParseJson(absl::string_view text) {
   // The library treats a zero byte as the end of the text.
   if (const size_t zero = text.find('\0'); zero != absl::string_view::npos) {
-    return absl::InvalidArgumentError(absl::StrCat("not valid JSON: byte ", zero, " is zero"));
+    return ExplainForeign(
+        absl::InvalidArgumentError(absl::StrCat("not valid JSON: byte ", zero, " is zero")), text);
   }
   Checker checker;
-  if (!json::sax_parse(text.begin(), text.end(), &checker)) return checker.status();
+  if (!json::sax_parse(text.begin(), text.end(), &checker))
+    return ExplainForeign(checker.status(), text);
   return json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
 }
 

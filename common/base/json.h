@@ -10,7 +10,8 @@ namespace distro {
 inline constexpr int kMaxJsonDepth = 64;
 
 // The value. InvalidArgument, with the offset or the key: not JSON, not UTF-8, a repeated key in an
-// object, nesting beyond kMaxJsonDepth. The caller bounds the size of `text`; the value takes up to
+// object, nesting beyond kMaxJsonDepth; or what the text is instead, if it is known
+// (foreign_file.h). The caller bounds the size of `text`; the value takes up to
 // about 20 times as much memory.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
 

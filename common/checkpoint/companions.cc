@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/foreign_file.h"
 #include "common/base/status_macros.h"
 
 namespace distro {
@@ -53,6 +54,8 @@ absl::StatusOr<Companions> ReadCompanions(const std::string& folder) {
     DISTRO_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, left));
     if (bytes.empty())
       return absl::InvalidArgumentError(absl::StrCat(path, ": is empty: fill or remove it"));
+    if (const std::string what = ForeignFormat(bytes); !what.empty())
+      return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
     left -= bytes.size();
     companions.push_back({std::string(name), std::move(bytes)});
   }

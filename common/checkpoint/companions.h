@@ -38,8 +38,8 @@ using CompanionList = google::protobuf::RepeatedPtrField<v1::CompanionFile>;
 // The allowed names, ascending.
 absl::Span<const absl::string_view> CompanionNames();
 
-// Reads the companions in `folder`. InvalidArgument: one is empty, or they exceed
-// kMaxCompanionBytes.
+// Reads the companions in `folder`. InvalidArgument: one is empty or something else (a Git LFS
+// pointer, a web page: foreign_file.h), or they exceed kMaxCompanionBytes.
 absl::StatusOr<Companions> ReadCompanions(const std::string& folder);
 
 // Name, size and SHA-256 of each.

@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/foreign_file.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -33,7 +34,28 @@ absl::StatusOr<json> ParseConfig(const std::string& text) {
   absl::StatusOr<json> config = ParseJson(text);
   if (!config.ok()) return Annotate(config.status(), kConfigName);
   if (!config->is_object()) return absl::InvalidArgumentError("config.json: is not a JSON object");
+  const bool answer = config->size() == 1 && config->contains("error");
+  if (answer) return absl::InvalidArgumentError(absl::StrCat("config.json: ", ForeignFormat(text)));
   return config;
+}
+
+// A path that is a file, or the folder above the checkpoints, is a usual mistake.
+absl::Status CheckFolder(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored) || fs::exists(PathOf(folder, kConfigName), ignored))
+    return absl::OkStatus();
+  if (!fs::is_directory(folder, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        folder, ": is a file: give the folder that holds ", kConfigName, " and ", kModelName));
+  }
+  std::error_code error;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    if (!fs::exists(i->path() / std::string(kConfigName), ignored)) continue;
+    return absl::NotFoundError(absl::StrCat(folder, ": has no ", kConfigName, ", but ",
+                                            i->path().string(), " has: give such a folder"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": has no ", kConfigName, ": copy it beside the weights"));
 }
 
 absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json) {
@@ -59,11 +81,17 @@ std::string Normalised(const std::string& folder) {
 
 }  // namespace
 
+bool TiesHead(const std::string& config_json) {
+  const absl::StatusOr<json> config = ParseConfig(config_json);
+  return config.ok() && config->value("tie_word_embeddings", json()) == json(true);
+}
+
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder) {
+  DISTRO_RETURN_IF_ERROR(CheckFolder(folder));
   DISTRO_ASSIGN_OR_RETURN(std::string config,
                           ReadTextFile(PathOf(folder, kConfigName), kMaxConfigBytes));
   DISTRO_RETURN_IF_ERROR(Annotate(ParseConfig(config).status(), folder));
-  DISTRO_ASSIGN_OR_RETURN(StoredTensors tensors, OpenStoredTensors(folder));
+  DISTRO_ASSIGN_OR_RETURN(StoredTensors tensors, OpenStoredTensors(folder, TiesHead(config)));
   return CheckpointFolder(std::move(config), std::move(tensors));
 }
 

@@ -36,6 +36,9 @@ class CheckpointFolder {
   StoredTensors tensors_;
 };
 
+// Whether this config.json says that the head is the embedding (tie_word_embeddings).
+bool TiesHead(const std::string& config_json);
+
 // Opens a folder. Its config.json must be a JSON object; the architecture in it is not checked.
 // NotFound, InvalidArgument: as OpenStoredTensors, or of config.json.
 absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder);

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
+#include "common/base/foreign_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/safetensors_header.h"
@@ -45,11 +46,13 @@ absl::Status CheckPlaces(const std::vector<SafetensorsEntry>& entries, uint64_t 
   }
   if (end > size) {
     return SafetensorsError("truncated",
-                            absl::StrCat("the data has ", size, " bytes, the tensors need ", end));
+                            absl::StrCat("the data has ", size, " bytes, the tensors need ", end,
+                                         ": a part is missing; copy or download it again"));
   }
   if (end < size) {
-    return SafetensorsError(
-        "trailing", absl::StrCat("the data has ", size, " bytes, the tensors end at ", end));
+    return SafetensorsError("trailing",
+                            absl::StrCat("the data has ", size, " bytes, the tensors end at ", end,
+                                         ": another file was appended; copy or download it again"));
   }
   return absl::OkStatus();
 }
@@ -110,7 +113,13 @@ absl::StatusOr<SafetensorsContents> ParseSafetensors(absl::string_view bytes) {
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   absl::StatusOr<SafetensorsContents> contents = ParseSafetensors(file.bytes());
-  if (!contents.ok()) return Annotate(contents.status(), path);
+  if (!contents.ok()) {
+    const bool json = !file.bytes().empty() && file.bytes()[0] == '{';
+    const absl::Status refused =
+        json ? absl::InvalidArgumentError("is JSON, not safetensors: another file has this name")
+             : contents.status();
+    return Annotate(ExplainForeign(refused, file.bytes()), path);
+  }
   return SafetensorsFile(std::move(file), *std::move(contents));
 }
 

@@ -42,7 +42,8 @@ absl::StatusOr<SafetensorsContents> ParseSafetensors(absl::string_view bytes);
 // A mapped file. The tensors' bytes are valid as long as the object, even when it is moved.
 class SafetensorsFile {
  public:
-  // InvalidArgument as above, after "path: "; the statuses of MappedFile::Open.
+  // InvalidArgument as above, after "path: ", or what lies there instead (foreign_file.h); the
+  // statuses of MappedFile::Open.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
 
   absl::Span<const SafetensorsTensor> tensors() const { return contents_.tensors; }

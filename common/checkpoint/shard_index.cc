@@ -1,11 +1,13 @@
 #include "common/checkpoint/shard_index.h"
 
+#include <filesystem>
 #include <set>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/foreign_file.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -17,6 +19,11 @@ constexpr uint64_t kMaxIndexBytes = 16 << 20;
 
 absl::Status IndexError(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(kShardIndexName, ": ", what));
+}
+
+absl::Status OtherShard(absl::string_view what) {
+  return IndexError(
+      absl::StrCat(what, ": index and shards are of two models; copy all of them from one"));
 }
 
 absl::Status CheckFileName(absl::string_view tensor, absl::string_view file) {
@@ -34,19 +41,32 @@ absl::Status CheckShard(const SafetensorsFile& file, const std::string& name,
                         const std::map<std::string, std::string>& index) {
   for (const auto& [tensor, shard] : index) {
     if (shard == name && file.Find(tensor) == nullptr) {
-      return IndexError(absl::StrCat("tensor ", tensor, " is missing in ", name));
+      return OtherShard(absl::StrCat("tensor ", tensor, " is missing in ", name));
     }
   }
   for (const SafetensorsTensor& tensor : file.tensors()) {
     const auto listed = index.find(tensor.name);
     if (listed == index.end())
-      return IndexError(absl::StrCat("tensor ", tensor.name, " of ", name, " is not listed"));
+      return OtherShard(absl::StrCat("tensor ", tensor.name, " of ", name, " is not listed"));
     if (listed->second != name) {
-      return IndexError(absl::StrCat("tensor ", tensor.name, " is in ", name, ", the index says ",
+      return OtherShard(absl::StrCat("tensor ", tensor.name, " is in ", name, ", the index says ",
                                      listed->second));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckAllThere(const std::string& folder, const std::set<std::string>& names) {
+  std::vector<std::string> missing;
+  std::error_code ignored;
+  for (const std::string& name : names) {
+    if (!std::filesystem::exists(absl::StrCat(folder, "/", name), ignored)) missing.push_back(name);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": ", kShardIndexName, " names ", names.size(), " files, and ",
+                   missing.size(), " are not there: ", missing[0],
+                   missing.size() > 1 ? ", ..." : "", ": copy or download them, too"));
 }
 
 }  // namespace
@@ -56,7 +76,8 @@ absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(absl::string_
   if (!index.ok()) return Annotate(index.status(), kShardIndexName);
   const auto map = index->is_object() ? index->find("weight_map") : index->end();
   if (map == index->end() || !map->is_object() || map->empty()) {
-    return IndexError("needs an object \"weight_map\" that names a file for every tensor");
+    return ExplainForeign(
+        IndexError("needs an object \"weight_map\" that names a file for every tensor"), text);
   }
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : map->items()) {
@@ -75,6 +96,7 @@ absl::StatusOr<std::vector<SafetensorsFile>> OpenShards(const std::string& folde
   if (!index.ok()) return Annotate(index.status(), folder);
   std::set<std::string> names;
   for (const auto& [tensor, name] : *index) names.insert(name);
+  DISTRO_RETURN_IF_ERROR(CheckAllThere(folder, names));
   std::vector<SafetensorsFile> files;
   for (const std::string& name : names) {
     DISTRO_ASSIGN_OR_RETURN(SafetensorsFile file,

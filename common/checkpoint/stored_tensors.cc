@@ -1,6 +1,8 @@
 #include "common/checkpoint/stored_tensors.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,43 @@ namespace distro {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr absl::string_view kHead = "lm_head.weight";
+
+bool IsOfPyTorch(absl::string_view name) {
+  return absl::EndsWith(name, ".bin") || absl::EndsWith(name, ".pt") ||
+         absl::EndsWith(name, ".pth");
+}
+
+// The remedy for a folder without weights, by the first name that says what it holds instead.
+std::string WhatIsThere(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    std::error_code ignored;
+    if (fs::exists(i->path() / "model.safetensors", ignored)) {
+      return absl::StrCat("it holds folders of checkpoints: give one of them, such as ",
+                          i->path().string());
+    }
+    names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (name == "adapter_model.safetensors")
+      return "it holds an adapter (LoRA) alone: save the whole model after merge_and_unload()";
+    if (absl::StartsWith(name, "model-") && absl::EndsWith(name, ".safetensors"))
+      return absl::StrCat("it holds shards (", name, "): copy their index, too");
+    if (absl::EndsWith(name, ".safetensors"))
+      return absl::StrCat("if ", name, " is the whole model, name it model.safetensors");
+    if (absl::EndsWith(name, ".gguf"))
+      return absl::StrCat(name, " is of llama.cpp: give the model's safetensors files");
+    if (IsOfPyTorch(name)) {
+      return absl::StrCat("it holds ", name,
+                          ": load it in PyTorch and save the model with safe_serialization=True");
+    }
+  }
+  return "save the model with safe_serialization=True";
+}
 
 absl::StatusOr<std::vector<SafetensorsFile>> OpenFiles(const std::string& path) {
   std::error_code ignored;
@@ -25,28 +64,13 @@ absl::StatusOr<std::vector<SafetensorsFile>> OpenFiles(const std::string& path) 
   }
   if (fs::exists(absl::StrCat(path, "/", kShardIndexName), ignored)) return OpenShards(path);
   return absl::NotFoundError(absl::StrCat(path, ": has neither model.safetensors nor ",
-                                          kShardIndexName,
-                                          "; save the model with safe_serialization=True"));
+                                          kShardIndexName, "; ", WhatIsThere(path)));
 }
+
+constexpr absl::string_view kQuantised = " (a quantised model: give the one that it was made of)";
 
 // A constant; transformers before 4.31 stored it.
 bool IsConstant(absl::string_view name) { return absl::EndsWith(name, ".rotary_emb.inv_freq"); }
-
-absl::StatusOr<Manifest> ManifestOf(const std::vector<SafetensorsFile>& files) {
-  std::vector<TensorSpec> specs;
-  for (const SafetensorsFile& file : files) {
-    for (const SafetensorsTensor& tensor : file.tensors()) {
-      if (IsConstant(tensor.name)) continue;
-      if (!IsConvertibleToFloat(tensor.dtype)) {
-        return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, ": dtype ",
-                                                       tensor.dtype,
-                                                       " cannot be trained; use F32, BF16 or F16"));
-      }
-      specs.push_back({tensor.name, tensor.shape});
-    }
-  }
-  return Manifest::Create(std::move(specs));
-}
 
 const SafetensorsTensor* FindIn(const std::vector<SafetensorsFile>& files, absl::string_view name) {
   for (const SafetensorsFile& file : files) {
@@ -55,11 +79,42 @@ const SafetensorsTensor* FindIn(const std::vector<SafetensorsFile>& files, absl:
   return nullptr;
 }
 
+// The tied head is the embedding; some programs store it a second time.
+bool IsCopy(const SafetensorsTensor& head, const SafetensorsTensor& other) {
+  return other.name != head.name && other.dtype == head.dtype && other.shape == head.shape &&
+         other.bytes == head.bytes;
+}
+
+bool HasCopyOfHead(const std::vector<SafetensorsFile>& files) {
+  const SafetensorsTensor* const head = FindIn(files, kHead);
+  if (head == nullptr) return false;
+  return std::ranges::any_of(files, [&](const SafetensorsFile& file) {
+    return std::ranges::any_of(
+        file.tensors(), [&](const SafetensorsTensor& other) { return IsCopy(*head, other); });
+  });
+}
+
+absl::StatusOr<Manifest> ManifestOf(const std::vector<SafetensorsFile>& files, bool without_head) {
+  std::vector<TensorSpec> specs;
+  for (const SafetensorsFile& file : files) {
+    for (const SafetensorsTensor& tensor : file.tensors()) {
+      if (IsConstant(tensor.name) || (without_head && tensor.name == kHead)) continue;
+      if (!IsConvertibleToFloat(tensor.dtype)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "tensor ", tensor.name, ": dtype ", tensor.dtype,
+            " cannot be trained; use F32, BF16 or F16", tensor.dtype == "F64" ? "" : kQuantised));
+      }
+      specs.push_back({tensor.name, tensor.shape});
+    }
+  }
+  return Manifest::Create(std::move(specs));
+}
+
 }  // namespace
 
-absl::StatusOr<StoredTensors> OpenStoredTensors(const std::string& path) {
+absl::StatusOr<StoredTensors> OpenStoredTensors(const std::string& path, bool tied_head) {
   DISTRO_ASSIGN_OR_RETURN(std::vector<SafetensorsFile> files, OpenFiles(path));
-  absl::StatusOr<Manifest> manifest = ManifestOf(files);
+  absl::StatusOr<Manifest> manifest = ManifestOf(files, tied_head && HasCopyOfHead(files));
   if (!manifest.ok()) return Annotate(manifest.status(), path);
   return StoredTensors(std::move(files), *std::move(manifest));
 }

@@ -5,8 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_tls.h"
+#include "common/client/options/proxy.h"
 #include "common/rpc/status.h"
 #include "common/security/token.h"
 #include "common/wire/frames.h"
@@ -101,7 +103,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions&
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenAnonymousChannel(const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::string target, ParseAggregatorUrl(options.aggregator));
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(options.insecure, options.tls));
+  DISTRO_ASSIGN_OR_RETURN(const HostPort to, ParseHostPort(target));
   grpc::ChannelArguments arguments = Arguments();
+  if (!ProxyFor(to.host)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.insecure) {
     if (AsksForTls(options.aggregator))
       return absl::InvalidArgumentError(absl::StrCat("aggregator: \"", options.aggregator,

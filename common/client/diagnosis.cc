@@ -22,8 +22,10 @@ absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options) {
   const std::string message(serves.status().message());
   if (serves.ok()) {
     look.health = *serves ? "SERVING" : "NOT_SERVING";
-  } else if (absl::IsUnimplemented(serves.status()) && look.proxy_variable.empty()) {
+  } else if (absl::IsUnimplemented(serves.status()) && !look.proxy) {
     look.fault = NoAggregator(look.address);
+  } else if (look.proxy) {
+    look.fault = NotThroughProxy(look.address, *look.proxy, serves.status());
   } else {
     look.fault = NoAnswer(look.address, serves.status());
   }

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/v6_only.hpp"
 #include "boost/asio/post.hpp"
 #include "boost/asio/thread_pool.hpp"
 #include "common/base/address.h"
@@ -119,6 +120,10 @@ error_code HttpEndpoint::Server::Bind(const tcp::endpoint& endpoint) {
   acceptor_.close(ignored);
   acceptor_.open(endpoint.protocol(), error);
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error && endpoint.address().is_v6()) {
+    const bool any = endpoint.address().is_unspecified();
+    acceptor_.set_option(asio::ip::v6_only(!any), error);
+  }
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   return error;
@@ -134,6 +139,9 @@ absl::StatusOr<int> HttpEndpoint::Server::Listen(const std::string& host, int po
     error = Bind(entry.endpoint());
     if (!error) break;
   }
+  // Where the kernel has no IPv6.
+  if (host == "::" && error && error != asio::error::address_in_use)
+    error = Bind(tcp::endpoint(tcp::v4(), static_cast<uint16_t>(port)));
   if (error) return CannotListen(host, port, error);
   Accept();
   return acceptor_.local_endpoint(error).port();

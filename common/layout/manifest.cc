@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/bytes.h"
+#include "common/layout/tensor_differences.h"
 
 namespace distro {
 namespace {
@@ -84,21 +84,8 @@ uint64_t Manifest::short_hash() const {
 }
 
 absl::Status CheckSameTensors(const Manifest& expected, const Manifest& actual) {
-  const auto want = expected.tensors(), have = actual.tensors();
-  for (size_t i = 0; i < std::max(want.size(), have.size()); ++i) {
-    if (i < want.size() && i < have.size() && want[i] == have[i]) continue;
-    if (i == have.size() || (i < want.size() && want[i].name < have[i].name)) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", want[i].name, " is missing"));
-    }
-    if (i == want.size() || have[i].name < want[i].name) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", have[i].name, " is not part of the model"));
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", have[i].name, " has shape [", absl::StrJoin(have[i].shape, ", "),
-                     "], expected [", absl::StrJoin(want[i].shape, ", "), "]"));
-  }
-  return absl::OkStatus();
+  const TensorDifferences found = CompareTensors(expected, actual);
+  return found.empty() ? absl::OkStatus() : absl::InvalidArgumentError(found.Text());
 }
 
 }  // namespace distro

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/foreign_file.h"
 #include "common/base/json.h"
 #include "common/model/config_reader.h"
 #include "common/model/llama/llama.h"
@@ -48,6 +49,8 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::strin
   }
   if (reader.Find("model_type") == nullptr) {
     reader.Refuse("model_type", absl::StrCat("is missing; there is ", Names()));
+    if (const std::string what = ForeignFormat(text); !what.empty())
+      return absl::InvalidArgumentError(absl::StrCat("config.json: ", what));
   } else {
     reader.RefuseValue("model_type", absl::StrCat("is not supported; there is ", Names()));
   }

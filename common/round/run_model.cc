@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/layout/manifest.h"
+#include "common/model/model_tensors.h"
 
 namespace distro {
 
@@ -15,10 +15,8 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ModelOfRun(
                        absl::StrCat(model.status().message(),
                                     " (a run of any other model has \"workers\": \"python\")"));
   }
-  DISTRO_ASSIGN_OR_RETURN(const Manifest manifest, Manifest::Create((*model)->Tensors()));
-  if (manifest.hash() == layout.manifest().hash()) return model;
-  return absl::InvalidArgumentError(
-      "config.json: the model that it describes has other tensors than the snapshot");
+  DISTRO_RETURN_IF_ERROR(CheckModelTensors(**model, layout.manifest()));
+  return model;
 }
 
 absl::Status CheckModelOfRun(const v1::RunConfig& config, const Layout& layout,

@@ -81,6 +81,10 @@ google::protobuf::Duration AfterWindow(const v1::RunConfig& config) {
   return left;
 }
 
+std::string SecondsText(const google::protobuf::Duration& value) {
+  return absl::FormatDuration(absl::Seconds(value.seconds()) + absl::Nanoseconds(value.nanos()));
+}
+
 bool IsDuration(const google::protobuf::Duration& value) {
   const bool whole = value.seconds() >= 0 && value.nanos() >= 0 && value.nanos() < 1'000'000'000;
   const bool positive = value.seconds() > 0 || value.nanos() > 0;
@@ -188,9 +192,12 @@ absl::Status CheckWindow(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(CheckDuration("round_window", config.round_window(),
                                        "remove the key to have every worker take local_steps"));
   if (config.has_round_deadline() && !Less(config.round_window(), config.round_deadline())) {
-    return RefuseKey("round_window",
-                     "is not below round_deadline: no update would arrive in time: lower it or "
-                     "raise round_deadline");
+    return RefuseKey(
+        "round_window",
+        absl::StrCat(SecondsText(config.round_window()), " is not below round_deadline, ",
+                     SecondsText(config.round_deadline()),
+                     ": no update would arrive in time: lower it or raise "
+                     "round_deadline"));
   }
   return absl::OkStatus();
 }
@@ -208,10 +215,12 @@ absl::Status CheckDeadline(const v1::RunConfig& config) {
   if (!Less(AfterWindow(config), config.min_round_deadline())) return absl::OkStatus();
   return RefuseKey(
       "min_round_deadline",
-      config.has_round_window()
-          ? "exceeds what round_deadline leaves after round_window: lower one of these "
-            "two or raise round_deadline"
-          : "exceeds round_deadline: lower it or raise round_deadline");
+      absl::StrCat(SecondsText(config.min_round_deadline()), " exceeds ",
+                   config.has_round_window() ? "what round_deadline leaves after round_window, "
+                                             : "round_deadline, ",
+                   SecondsText(AfterWindow(config)),
+                   config.has_round_window() ? ": lower one of these two or raise round_deadline"
+                                             : ": lower it or raise round_deadline"));
 }
 
 absl::Status CheckPinnedTokenizer(const v1::RunConfig& config) {

@@ -109,11 +109,15 @@ absl::Status SetField(const FieldDescriptor* field, const json& value, v1::RunCo
       return absl::OkStatus();
     }
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      if (!value.is_number()) return RefuseKey(field->name(), "is not a number");
+      if (!value.is_number())
+        return RefuseKey(field->name(),
+                         absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a number"));
       reflection->SetDouble(&config, field, value.get<double>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_STRING:
-      if (!value.is_string()) return RefuseKey(field->name(), "is not a text in quotes");
+      if (!value.is_string())
+        return RefuseKey(field->name(), absl::StrCat(Shown(value.dump(-1, ' ', true)),
+                                                     " is not a text in quotes"));
       reflection->SetString(&config, field, value.get<std::string>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_ENUM:

@@ -85,9 +85,10 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Open(const std::string& host,
     sockets.fds_.push_back(fd);
     sockets.port_ = PortOf(fd);
   };
-  if (host == "0.0.0.0" || host == "::") add(AnyAddress(), sizeof(sockaddr_in6), true);
+  const bool any = host == "::";
+  if (any) add(AnyAddress(), sizeof(sockaddr_in6), true);
   if (sockets.fds_.empty() && error != EADDRINUSE) {
-    DISTRO_ASSIGN_OR_RETURN(const Addresses found, Resolve(host));
+    DISTRO_ASSIGN_OR_RETURN(const Addresses found, Resolve(any ? "0.0.0.0" : host));
     for (const addrinfo* i = found.get(); i != nullptr; i = i->ai_next) {
       sockaddr_storage address = {};
       std::memcpy(&address, i->ai_addr, i->ai_addrlen);

@@ -13,7 +13,8 @@ namespace distro::server {
 class ListeningSockets {
  public:
   // Listens on every address of `host`, all with the same port; port 0: any free port. "0.0.0.0"
-  // and "::" mean both families. Non-blocking. Unavailable: an address is in use, or none belongs
+  // means every IPv4 address; "::" every address of both families, or of IPv4 where the kernel has
+  // no IPv6. Non-blocking. Unavailable: an address is in use, or none belongs
   // to this machine; names it and the error. InvalidArgument: `host` cannot be resolved.
   static absl::StatusOr<ListeningSockets> Open(const std::string& host, int port);
   ~ListeningSockets();

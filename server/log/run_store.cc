@@ -1,17 +1,14 @@
 #include "server/log/run_store.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "common/base/file.h"
 #include "common/base/folder.h"
 #include "common/base/json.h"
@@ -22,11 +19,11 @@
 #include "common/round_log/header_bound.h"
 #include "common/run/run_config.h"
 #include "distro/v1/store.pb.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "server/log/epoch_file.h"
 #include "server/log/incoming_file.h"
 #include "server/log/read_run.h"
 #include "server/log/run_identity.h"
+#include "server/log/same_run.h"
 #include "server/log/snapshot_check.h"
 
 namespace distro::server {
@@ -47,26 +44,6 @@ absl::Status CheckModelConfig(absl::string_view json) {
   if (!parsed.ok()) return Annotate(parsed.status(), "config.json");
   if (parsed->is_object()) return absl::OkStatus();
   return absl::InvalidArgumentError("config.json: is not a JSON object");
-}
-
-bool SameCompanions(const CompanionList& a, const CompanionList& b) {
-  return std::ranges::equal(a, b, [](const v1::CompanionFile& one, const v1::CompanionFile& other) {
-    return one.name() == other.name() && one.sha256() == other.sha256();
-  });
-}
-
-// The differences, "seed: 7 -> 8, ..."; empty: they are equal.
-std::string DifferentKeys(const v1::RunConfig& stored, const v1::RunConfig& asked) {
-  std::string lines;
-  google::protobuf::util::MessageDifferencer differencer;
-  differencer.ReportDifferencesToString(&lines);
-  differencer.Compare(stored, asked);
-  std::vector<std::string> keys = absl::StrSplit(lines, '\n', absl::SkipEmpty());
-  for (std::string& key : keys) {
-    absl::string_view text = key;
-    if (absl::ConsumePrefix(&text, "modified: ")) key = std::string(text);
-  }
-  return absl::StrJoin(keys, ", ");
 }
 
 absl::Status RemoveTemporaryFiles(const std::string& dir, Disk* disk, Log* log) {
@@ -179,23 +156,7 @@ absl::StatusOr<Companions> RunStore::IncomingCompanions(const CompanionList& lis
 absl::Status RunStore::CheckSameRun(const v1::RunConfig& config,
                                     absl::string_view model_config_json, const Sha256Digest& sha256,
                                     const CompanionList& companions) const {
-  v1::RunConfig asked = config;
-  // A repeated creation without a method means the run's method.
-  if (asked.method() == v1::METHOD_UNSPECIFIED) asked.set_method(identity_->config.method());
-  DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig complete, CompleteRunConfig(asked));
-  const auto differs = [&](absl::string_view what) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("the data folder holds run ", identity_->run_id, ", which has another ", what,
-                     ": give the new run an aggregator with an empty --data_dir"));
-  };
-  const std::string keys = DifferentKeys(identity_->config, complete);
-  if (!keys.empty()) return differs(absl::StrCat("configuration (", keys, ")"));
-  if (model_config_json != identity_->model_config_json) return differs("config.json");
-  if (DigestBytes(sha256) != identity_->created_sha256()) return differs("initial model");
-  const bool both = !companions.empty() && !identity_->companions.empty();
-  if (both && !SameCompanions(companions, identity_->companions))
-    return differs("tokenizer or other file that travels with the model");
-  return absl::OkStatus();
+  return CompareRuns(*identity_, {config, model_config_json, sha256, companions});
 }
 
 absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view model_config_json,
@@ -273,16 +234,30 @@ absl::Status RunStore::Publish(RunIdentity identity, const std::string& incoming
   return absl::OkStatus();
 }
 
+Companions RunStore::AsStored(Companions companions) const {
+  for (Companion& companion : companions) {
+    const auto stored =
+        ReadFile(absl::StrCat(CompanionsDir(data_dir_), "/", companion.name), kMaxCompanionBytes);
+    if (stored.ok() && SameCompanion(companion.name, *stored, companion.bytes))
+      companion.bytes = *stored;
+  }
+  return companions;
+}
+
 absl::Status RunStore::CreateRunFromFolder(const v1::RunConfig& config,
                                            const std::string& checkpoint_dir) {
   const std::string prepared = data_dir_ + "/incoming/prepared.tmp";
   const auto remover = absl::MakeCleanup([&] { disk_->Unlink(prepared).IgnoreError(); });
   DISTRO_ASSIGN_OR_RETURN(const InitialSnapshot snapshot,
                           PrepareInitialSnapshot(checkpoint_dir, prepared));
-  const std::string incoming = IncomingPath(snapshot.sha256);
-  if (!has_run()) DISTRO_RETURN_IF_ERROR(disk_->Rename(prepared, incoming));
-  return CreateRun(config, snapshot.model_config_json, snapshot.bytes, snapshot.sha256,
-                   snapshot.companions);
+  if (has_run()) {
+    return CheckSameRun(config, snapshot.model_config_json, snapshot.sha256,
+                        DescribeCompanions(AsStored(snapshot.companions)));
+  }
+  DISTRO_RETURN_IF_ERROR(disk_->Rename(prepared, IncomingPath(snapshot.sha256)));
+  const absl::Status created = CreateRun(config, snapshot.model_config_json, snapshot.bytes,
+                                         snapshot.sha256, snapshot.companions);
+  return absl::IsInvalidArgument(created) ? Annotate(created, checkpoint_dir) : created;
 }
 
 }  // namespace distro::server

@@ -102,6 +102,8 @@ class RunStore {
   absl::Status UseRun(std::shared_ptr<const RunIdentity> run);
   absl::Status Publish(RunIdentity identity, const std::string& incoming,
                        const Companions& companions);
+  // With the run's bytes for those that were only saved anew.
+  Companions AsStored(Companions companions) const;
   absl::Status WriteCompanionFiles(const Companions& companions);
 
   std::string IncomingPath(const Sha256Digest& sha256) const;

@@ -25,7 +25,8 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
        .takes = Takes::kFolder},
       {.name = "listen",
        .value = &o->listen,
-       .help = "gRPC address for workers and operators; port 0: a free one."},
+       .help = "gRPC address for workers and operators; port 0: a free one. 0.0.0.0 is every "
+               "address of IPv4, [::] of IPv6 as well."},
       {.name = "http",
        .value = &o->http,
        .help = "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one."},

@@ -207,7 +207,10 @@ absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
   }
   DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   absl::MutexLock lock(&mu_);
-  if (store_->has_run()) return absl::FailedPreconditionError("a run was created in the meantime");
+  if (store_->has_run()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run ", store_->run()->run_id, " was created in the meantime: distroctl run show has it"));
+  }
   if (frame.offset() < snapshot) {
     DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, snapshot, frame.offset(), frame.data()));
   } else {

@@ -75,6 +75,22 @@ class CreationTest(MistakesTest):
         self.workspace.init_model()
         self.run_created("sequence_length: ", sequence_length=64)
 
+    def test_weights_of_another_model(self):
+        model = self.workspace.init_model()
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**config, "vocab_size": config["vocab_size"] + 2}))
+        self.run_created("config.json: the model")
+
+    def test_a_pointer_in_the_place_of_weights(self):
+        weights = self.workspace.init_model() / "model.safetensors"
+        weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 988097824\n")
+        self.run_created(str(weights))
+
+    def test_a_folder_without_safetensors(self):
+        model = self.workspace.init_model()
+        (model / "model.safetensors").rename(model / "pytorch_model.bin")
+        self.run_created(str(model))
+
 
 class DataTest(MistakesTest):
     def write(self, name, code, values):
@@ -142,6 +158,17 @@ class FolderTest(MistakesTest):
         first.exit_code()
         other = space.write_run(name="other")
         self.aggregator_ends(3, "distro-aggregator: ", "--run", other, "--model", space.folder / "model")
+
+    def test_a_run_json_that_changed(self):
+        space = self.workspace
+        first, model = space.create_run(rounds=100), space.folder / "model"
+        first.signal(15)
+        first.exit_code()
+        for changes in ({"rounds": 200}, {"rounds": 100, "seed": 77}):
+            self.aggregator_ends(3, "distro-aggregator: ", "--run", space.write_run(**changes), "--model", model)
+        config = model / "config.json"
+        config.write_text(json.dumps(json.loads(config.read_text())))
+        space.start_aggregator("--run", space.write_run(rounds=100), "--model", model, log_name="again")
 
     def test_the_state_of_another_run(self):
         space = self.workspace

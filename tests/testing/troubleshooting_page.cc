@@ -25,6 +25,8 @@ constexpr Placeholder kPlaceholders[] = {
     {R"(answers on it: [^;]*;)", "answers on it: REASON;"},
     {R"((does not know|of this name) \([^)]*\);)", "$1 (REASON);"},
     {R"(begins with [^;]*;)", "begins with BYTES;"},
+    {R"(the proxy \S+ that \w+ names: .*; to call)",
+     "the proxy URL that VARIABLE names: REASON; to call"},
     {R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", "DATE"},
     {R"(\d+\.\dMB)", "SIZE"},
     {R"(can use it: [^;]*;)", "can use it: REASON;"},

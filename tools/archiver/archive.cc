@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<Layout>> LayoutOf(const v1::GetRunResponse& run,
   if (absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()) !=
       run.manifest_hash()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": its tensors are not those of run ", run.run_id()));
+        absl::StrCat(path, ": its tensors are not those of run ", run.run_id(),
+                     ": the folder is of another run; give each run a folder of its own"));
   }
   DISTRO_ASSIGN_OR_RETURN(
       Layout layout,

@@ -202,7 +202,8 @@ Examples:
   distroctl check 127.0.0.1:7700 --http 127.0.0.1:7701 --insecure --output json)",
       .run = [options, console]() -> absl::StatusOr<int> {
         if (options->timeout <= absl::ZeroDuration())
-          return absl::InvalidArgumentError("--timeout: is not above 0");
+          return absl::InvalidArgumentError(absl::StrCat(
+              "--timeout: ", absl::FormatDuration(options->timeout), " is not above 0"));
         return console->Show(CheckAggregator(*options));
       }};
 }

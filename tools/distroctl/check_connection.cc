@@ -87,7 +87,8 @@ Examples:
   distroctl check-connection 127.0.0.1:7700 --insecure --output json)",
       .run = [options, console]() -> absl::StatusOr<int> {
         if (options->step_timeout <= absl::ZeroDuration())
-          return absl::InvalidArgumentError("--timeout: is not above 0");
+          return absl::InvalidArgumentError(absl::StrCat(
+              "--timeout: ", absl::FormatDuration(options->step_timeout), " is not above 0"));
         return console->Show(CheckConnection(*options));
       }};
 }

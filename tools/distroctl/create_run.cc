@@ -117,7 +117,8 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   DISTRO_ASSIGN_OR_RETURN(const MappedFile snapshot, MappedFile::Open(path));
   DISTRO_ASSIGN_OR_RETURN(const auto layout, server::LayoutOfSnapshot(path, config));
   // Checked before hours of upload.
-  DISTRO_RETURN_IF_ERROR(CheckModelOfRun(config, *layout, initial.model_config_json));
+  DISTRO_RETURN_IF_ERROR(
+      Annotate(CheckModelOfRun(config, *layout, initial.model_config_json), options.model));
   DISTRO_RETURN_IF_ERROR(MakeRoundMethod(config, layout, initial.model_config_json).status());
   DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, HeaderShapeOf(config, *layout)));
   DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(config.tokenizer_sha256(), initial.companions));

@@ -91,8 +91,8 @@ absl::StatusOr<std::string> ReadConfig(const InitModelOptions& options) {
   return std::string("{}");
 }
 
-absl::StatusOr<Initial> OfTensors(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(StoredTensors opened, OpenStoredTensors(path));
+absl::StatusOr<Initial> OfTensors(const std::string& path, const std::string& config_json) {
+  DISTRO_ASSIGN_OR_RETURN(StoredTensors opened, OpenStoredTensors(path, TiesHead(config_json)));
   Companions companions;
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -124,10 +124,11 @@ absl::StatusOr<Initial> OfManifest(const std::string& path, uint64_t seed) {
 
 // For a model whose architecture is unknown here: the caller lists the outside matrices.
 absl::StatusOr<Initial> OfAnyModel(const InitModelOptions& options, int segment_blocks) {
+  DISTRO_ASSIGN_OR_RETURN(std::string config_json, ReadConfig(options));
   DISTRO_ASSIGN_OR_RETURN(Initial initial, options.from_manifest.empty()
-                                               ? OfTensors(options.from_safetensors)
+                                               ? OfTensors(options.from_safetensors, config_json)
                                                : OfManifest(options.from_manifest, options.seed));
-  DISTRO_ASSIGN_OR_RETURN(initial.config_json, ReadConfig(options));
+  initial.config_json = std::move(config_json);
   if (options.outside.has_value()) {
     DISTRO_ASSIGN_OR_RETURN(initial.config_json,
                             WithListedOutside(initial.config_json, *options.outside));

@@ -36,7 +36,8 @@ absl::Status Check(const InviteOptions& options, const std::string& out) {
   if (options.tokens_file.empty())
     return absl::InvalidArgumentError("--tokens_file: is required, the aggregator's tokens file");
   if (options.valid <= absl::ZeroDuration())
-    return absl::InvalidArgumentError("--valid: is not above 0");
+    return absl::InvalidArgumentError(
+        absl::StrCat("--valid: ", absl::FormatDuration(options.valid), " is not above 0"));
   if (options.replace || !Exists(out)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat(out, ": is there: --replace makes a new one and revokes what it holds"));
@@ -92,7 +93,8 @@ absl::StatusOr<Report> MakeInvite(const InviteOptions& options, absl::Time now) 
   DISTRO_RETURN_IF_ERROR(Check(options, out));
   const std::optional<server::Role> role = server::ParseRole(options.role);
   if (!role)
-    return absl::InvalidArgumentError("--role: is none of worker, archiver, viewer, admin");
+    return absl::InvalidArgumentError(
+        absl::StrCat("--role: ", options.role, " is none of worker, archiver, viewer, admin"));
   DISTRO_ASSIGN_OR_RETURN(const Invite invite, Fill(options, now));
   const std::string text = InviteText(invite);
   DISTRO_RETURN_IF_ERROR(Annotate(ParseInvite(text).status(), "the invite"));

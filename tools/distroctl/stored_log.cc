@@ -268,7 +268,8 @@ Examples:
         uint64_t round;
         if (!given->round.empty()) {
           if (!absl::SimpleAtoi(given->round, &round))
-            return absl::InvalidArgumentError("ROUND: is a whole number from 0");
+            return absl::InvalidArgumentError(
+                absl::StrCat("ROUND: \"", given->round, "\" is not a whole number from 0"));
           options.round = round;
         }
         return console->Show(ShowRound(options));

@@ -136,7 +136,8 @@ absl::Status Watch(Admin* admin, const WatchOptions& options, const Console& con
 
 absl::StatusOr<int> RunWorkers(const WatchOptions& options, const Console& console) {
   if (options.interval < absl::Milliseconds(100))
-    return absl::InvalidArgumentError("--interval: is below 100ms");
+    return absl::InvalidArgumentError(
+        absl::StrCat("--interval: ", absl::FormatDuration(options.interval), " is below 100ms"));
   DISTRO_ASSIGN_OR_RETURN(const auto admin, OpenAdmin(options.channel));
   if (options.watch) {
     DISTRO_RETURN_IF_ERROR(Watch(admin.get(), options, console));

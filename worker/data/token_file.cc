@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
+#include "common/base/foreign_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/run/pinned_tokenizer.h"
@@ -69,6 +70,8 @@ absl::StatusOr<TokenSource> TokenSource::FromBytes(absl::string_view bytes, Toke
 
 absl::StatusOr<TokenSource> TokenSource::OpenFile(const std::string& path, TokenFormat format) {
   DISTRO_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  if (IsLfsPointer(file.bytes()))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", ForeignFormat(file.bytes())));
   absl::StatusOr<TokenFormat> known = format;
   if (format == TokenFormat::kAuto) known = GuessTokenFormat(path, file.bytes());
   if (!known.ok()) return Annotate(known.status(), path);
@@ -92,7 +95,9 @@ absl::StatusOr<TokenSource> TokenSource::OpenIndex(const std::string& path) {
     const TokenBytes data{.bytes = file->bytes(),
                           .token_bytes = index->format == TokenFormat::kUint16 ? 2 : 4};
     const absl::Status status = CheckShardSize(shard, data.token_bytes, data.bytes.size());
-    if (!status.ok()) return Annotate(status, absl::StrCat(path, ": ", name));
+    if (!status.ok()) {
+      return Annotate(ExplainForeign(status, data.bytes), absl::StrCat(path, ": ", name));
+    }
     source.Append(
         {.name = name, .file = *std::move(file), .data = data, .format = TokenFormat::kAuto});
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/model/model_tensors.h"
 #include "worker/model/batch_maker.h"
 #include "worker/model/gradient.h"
 #include "worker/model/units.h"
@@ -63,8 +64,7 @@ void SetTorchThreads(int threads) { at::set_num_threads(threads); }
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Create(
     std::shared_ptr<const Architecture> architecture, const Layout& layout) {
-  DISTRO_ASSIGN_OR_RETURN(const Manifest expected, Manifest::Create(architecture->Tensors()));
-  DISTRO_RETURN_IF_ERROR(CheckSameTensors(expected, layout.manifest()));
+  DISTRO_RETURN_IF_ERROR(CheckModelTensors(*architecture, layout.manifest()));
   Shapes shapes;
   std::vector<int64_t> elements;
   for (const TensorSpec& tensor : layout.manifest().tensors()) shapes.push_back(tensor.shape);

@@ -10,6 +10,24 @@
 #include "common/round/muon_tensors.h"
 
 namespace distro::worker {
+namespace {
+
+// For a run whose config.json does not tell the names of its tensors.
+std::string SizesText(const v1::JoinResponse& run, const Manifest& module) {
+  int64_t parameters = 0;
+  for (const TensorSpec& tensor : module.tensors()) {
+    int64_t elements = 1;
+    for (const int64_t dimension : tensor.shape) elements *= dimension;
+    parameters += elements;
+  }
+  return absl::StrCat("the model has ", module.tensors().size(), " tensors, ",
+                      module.tensors()[0].name, " the first, with ", parameters,
+                      " parameters; the run's, whose config.json names none, has at most ",
+                      run.snapshot().size_bytes() / sizeof(float),
+                      ": compare the names with those in a checkpoint of the run");
+}
+
+}  // namespace
 
 void ModuleWorkload::Describe(v1::JoinRequest* request) const {
   request->set_data_fingerprint(data_fingerprint_);
@@ -21,7 +39,7 @@ absl::Status ModuleWorkload::CheckTensors(const v1::JoinResponse& run) const {
   constexpr absl::string_view kContext =
       "the model has other tensors than the run (names, shapes and requires_grad count; a model "
       "inside torch.compile or DistributedDataParallel has other names: give the one inside)";
-  absl::Status differs = absl::InvalidArgumentError("compare it with the run's first checkpoint");
+  absl::Status differs = absl::InvalidArgumentError(SizesText(run, module_->manifest()));
   if (const auto known = ParseModelConfig(run.model_config_json()); known.ok()) {
     if (const auto manifest = Manifest::Create((*known)->Tensors()); manifest.ok()) {
       const absl::Status found = CheckSameTensors(*manifest, module_->manifest());

@@ -47,8 +47,9 @@ absl::Status NodeWorkload::Build(const v1::JoinResponse& run) {
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create(architecture->Tensors()));
   if (!HasTensorsOf(run, manifest)) {
     return absl::InvalidArgumentError(
-        "the run's manifest hash is not that of its config.json: its checkpoint holds "
-        "other tensors than this model has");
+        absl::StrCat("config.json of run ", run.run_id(),
+                     ": the run has other tensors than this version makes of it: use the version "
+                     "of the aggregator"));
   }
   DISTRO_ASSIGN_OR_RETURN(Layout layout,
                           Layout::Create(std::move(manifest), run.config().segment_blocks()));

@@ -90,8 +90,11 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
     return absl::OkStatus();
   }
   if (HasTensorsOf(run_, workload_->layout().manifest())) return absl::OkStatus();
-  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
-                         absl::StrCat("run ", run_.run_id(), " has another manifest now"));
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "other_run",
+      absl::StrCat(
+          "run ", run_.run_id(),
+          " has other tensors now than when this worker joined it: start the worker again"));
 }
 
 absl::Status TrainingRun::Resync() {

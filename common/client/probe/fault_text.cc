@@ -138,6 +138,15 @@ ConnectionFault NoAnswer(absl::string_view address, const absl::Status& why) {
       "balancer with nothing behind it, a firewall");
 }
 
+ConnectionFault NotThroughProxy(absl::string_view address, const Proxy& proxy,
+                                const absl::Status& why) {
+  return Fault(FaultKind::kNoAnswer, address,
+               absl::StrCat("it answers this machine, but not through the proxy ", proxy.url,
+                            " that ", proxy.variable, " names: ", why.message()),
+               "to call without the proxy, add the host to no_proxy or unset the variable; "
+               "otherwise look whether the proxy runs, and lets CONNECT through to this port");
+}
+
 ConnectionFault BadCertificate(absl::string_view address, const TlsHandshake& seen,
                                const CertificateWishes& wishes) {
   std::vector<Sentence> sentences;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/client/options/proxy.h"
 #include "common/client/probe/connection_fault.h"
 #include "common/client/probe/tls_stream.h"
 
@@ -31,6 +32,9 @@ ConnectionFault NoAggregator(absl::string_view address);
 
 // The connection was made, then silent or closed.
 ConnectionFault NoAnswer(absl::string_view address, const absl::Status& why);
+// The aggregator answers the probe, and not a call, which goes through the proxy.
+ConnectionFault NotThroughProxy(absl::string_view address, const Proxy& proxy,
+                                const absl::Status& why);
 
 // What a certificate was checked against.
 struct CertificateWishes {

@@ -1,14 +1,10 @@
 #include "common/client/probe/probe.h"
 
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_tls.h"
@@ -21,22 +17,6 @@ namespace distro {
 namespace {
 
 constexpr size_t kReadBytes = 4096;
-
-// The variables that gRPC reads, in its order.
-std::string ProxyVariable(const std::string& host) {
-  for (const char* exceptions : {"no_grpc_proxy", "no_proxy"}) {
-    const char* const hosts = std::getenv(exceptions);
-    if (hosts == nullptr) continue;
-    for (absl::string_view each : absl::StrSplit(hosts, ',', absl::SkipWhitespace()))
-      if (absl::EndsWith(host, absl::StripAsciiWhitespace(each))) return "";
-    break;  // gRPC reads only the first that is set
-  }
-  for (const char* variable : {"grpc_proxy", "https_proxy", "http_proxy"}) {
-    const char* const value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') return variable;
-  }
-  return "";
-}
 
 std::string CertificateText(const CertificateFacts& facts) {
   return absl::StrCat("certificate by ", facts.issuer, " for ", absl::StrJoin(facts.names, ", "),
@@ -87,10 +67,11 @@ class Looking {
 
 absl::Status Looking::Blame(ConnectionFault fault) {
   seen_ = fault.what.substr(look_.address.size() + 2);
-  fault.doubtful = !look_.proxy_variable.empty();
+  fault.doubtful = look_.proxy.has_value();
   if (fault.doubtful) {
-    absl::StrAppend(&fault.remedy, "; this was seen without the proxy that ", look_.proxy_variable,
-                    " names, through which calls go");
+    absl::StrAppend(&fault.remedy, "; this was seen without the proxy ", look_.proxy->url, " that ",
+                    look_.proxy->variable,
+                    " names, through which calls go: to call without it, add the host to no_proxy");
   }
   look_.fault = std::move(fault);
   return absl::OkStatus();
@@ -242,7 +223,7 @@ absl::StatusOr<ConnectionLook> Looking::Run(const TlsMaterial& material) {
   look_.address = to_.host.find(':') == std::string::npos
                       ? absl::StrCat(to_.host, ":", to_.port)
                       : absl::StrCat("[", to_.host, "]:", to_.port);
-  look_.proxy_variable = ProxyVariable(to_.host);
+  look_.proxy = ProxyFor(to_.host);
   std::vector<std::pair<std::string, Step>> steps = {{"resolve", &Looking::FindAddresses},
                                                      {"connect", &Looking::Connect}};
   if (!options_.channel.insecure) steps.push_back({"tls", &Looking::SecureIt});

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/client/options/channel_options.h"
+#include "common/client/options/proxy.h"
 #include "common/client/probe/certificate.h"
 #include "common/client/probe/connection_fault.h"
 
@@ -45,9 +46,8 @@ struct ConnectionLook {
   std::optional<CertificateFacts> certificate;
   std::string tls_version;  // "TLSv1.3"; empty: plaintext, or not reached
   std::string alpn;
-  std::string health;  // of the aggregator: SERVING, NOT_SERVING; empty: not asked
-  // The environment variable of a proxy that gRPC uses and the probe does not.
-  std::string proxy_variable;
+  std::string health;          // of the aggregator: SERVING, NOT_SERVING; empty: not asked
+  std::optional<Proxy> proxy;  // that calls use and the probe does not
   std::optional<ConnectionFault> fault;  // of the failed step
 };
 

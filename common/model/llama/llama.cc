@@ -20,7 +20,8 @@ constexpr absl::string_view kHead = "lm_head.weight";
 void ReadClass(ConfigReader& reader) {
   const json* architectures = reader.Find("architectures");
   if (architectures != nullptr && *architectures != json::array({"LlamaForCausalLM"})) {
-    reader.Refuse("architectures", "must be [\"LlamaForCausalLM\"], the only one that is built");
+    reader.RefuseValue("architectures",
+                       "is not [\"LlamaForCausalLM\"], the only one that is built");
   }
 }
 

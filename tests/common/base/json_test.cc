@@ -36,10 +36,17 @@ TEST(JsonTest, RefusesDeepNestingWithoutReadingOn) {
 
 TEST(JsonTest, RefusesWhatIsNotJson) {
   for (const char* text :
-       {"", "{", "{}}", "nul", "\"\xff\"", "[1e999]", "// x\n1", "{'a': 1}", "[1,]"}) {
+       {"{", "{}}", "nul", "\"\xff\"", "[1e999]", "// x\n1", "{'a': 1}", "[1,]"}) {
     ExpectRefused(text, "not valid JSON");
   }
   ExpectRefused(std::string("1\0", 2), "byte 1 is zero");
+}
+
+TEST(JsonTest, SaysWhatLiesInThePlaceOfJson) {
+  ExpectRefused("", "is empty");
+  ExpectRefused("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer");
+  ExpectRefused("<!DOCTYPE html>\n<html>", "web page (HTML)");
+  ExpectRefused(std::string(100, '\0'), "begins with zeros");
 }
 
 TEST(JsonTest, MessagesStayShort) {

@@ -57,6 +57,18 @@ TEST_F(CompanionsTest, AnEmptyFileIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("tokenizer.model: is empty"));
 }
 
+TEST_F(CompanionsTest, WhatLiesInThePlaceOfATokenizerIsNamed) {
+  for (const auto& [bytes, what] :
+       {std::pair("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
+        std::pair("<!DOCTYPE html><html>", "web page"), std::pair("Entry not found", "answer")}) {
+    Write("tokenizer.json", bytes);
+    const absl::Status status = ReadCompanions(folder_.path()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.File("tokenizer.json") + ": is"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+  }
+}
+
 TEST_F(CompanionsTest, TooManyBytesAreNotReadIntoMemory) {
   Write("tokenizer.json", "x");
   std::filesystem::resize_file(folder_.File("tokenizer.json"), kMaxCompanionBytes);

@@ -138,6 +138,81 @@ TEST_F(HfFolderTest, NamesMissingFiles) {
   ExpectRefused("x-1.safetensors", absl::StatusCode::kNotFound);
 }
 
+TEST_F(HfFolderTest, SaysWhatIsThereInsteadOfWeights) {
+  const auto expect = [this](const std::string& name, const std::string& message) {
+    WriteText(name, "x");
+    ExpectRefused(message, absl::StatusCode::kNotFound);
+    std::filesystem::remove(folder_.File(name));
+  };
+  WriteText("config.json", "{}");
+  expect("pytorch_model.bin", "holds pytorch_model.bin: load it in PyTorch");
+  expect("model-00001-of-00002.safetensors", "copy their index, too");
+  expect("adapter_model.safetensors", "merge_and_unload()");
+  expect("whole.safetensors", "name it model.safetensors");
+  expect("model.gguf", "llama.cpp");
+  WriteIndex(R"("a": "1.safetensors", "b": "2.safetensors", "c": "3.safetensors")");
+  expect("2.safetensors", "names 3 files, and 2 are not there: 1.safetensors, ...");
+}
+
+TEST_F(HfFolderTest, SaysWhereTheCheckpointIs) {
+  WriteText("config.json", "{}");
+  WriteTensors("model.safetensors", {{"a", {6}, all_}});
+  const auto expect = [](const std::string& path, absl::StatusCode code, const char* message) {
+    const absl::Status status = OpenCheckpointFolder(path).status();
+    EXPECT_EQ(status.code(), code) << path;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  expect(folder_.File("model.safetensors"), absl::StatusCode::kInvalidArgument, "is a file: give");
+  const std::string outer = folder_.File("outer");
+  ASSERT_TRUE(CreateFolders(outer).ok());
+  expect(outer, absl::StatusCode::kNotFound, "has no config.json: copy it");
+  ASSERT_TRUE(CreateFolders(outer + "/checkpoint-5").ok());
+  ASSERT_TRUE(WriteFileAtomically(outer + "/checkpoint-5/config.json", "{}").ok());
+  expect(outer, absl::StatusCode::kNotFound, "checkpoint-5 has: give such a folder");
+}
+
+TEST_F(HfFolderTest, SaysWhatLiesInThePlaceOfAFile) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+  WriteText("config.json", pointer);
+  ExpectRefused("config.json: is a Git LFS pointer");
+  WriteText("config.json", R"({"error": "Invalid username or password."})");
+  ExpectRefused("config.json: is a web server's answer");
+  WriteText("config.json", "{}");
+  WriteText("model.safetensors", pointer);
+  ExpectRefused("model.safetensors: is a Git LFS pointer");
+  WriteText("model.safetensors", "{\"vocab_size\": 2}");
+  ExpectRefused("model.safetensors: is JSON, not safetensors");
+  std::filesystem::remove(folder_.File("model.safetensors"));
+  WriteText("model.safetensors.index.json", pointer);
+  ExpectRefused("model.safetensors.index.json: is a Git LFS pointer");
+  WriteIndex(R"("a": "1.safetensors")");
+  WriteText("1.safetensors", std::string("PK\x03\x04\0\0archive/data.pkl", 22));
+  ExpectRefused("1.safetensors: is a PyTorch pickle");
+}
+
+TEST_F(HfFolderTest, LeavesOutTheEqualCopyOfATiedHead) {
+  const auto tensors_with = [this](const char* config) {
+    WriteText("config.json", config);
+    const auto folder = OpenCheckpointFolder(folder_.path());
+    EXPECT_TRUE(folder.ok()) << folder.status();
+    return folder->manifest().tensors().size();
+  };
+  const FloatTensor embedding = {"model.embed_tokens.weight", {2, 2}, all_.subspan(0, 4)};
+  const FloatTensor equal = {"lm_head.weight", {2, 2}, all_.subspan(0, 4)};
+  WriteTensors("model.safetensors", {embedding, equal});
+  EXPECT_EQ(tensors_with(R"({"tie_word_embeddings": true})"), 1u);
+  EXPECT_EQ(tensors_with(R"({"tie_word_embeddings": false})"), 2u);
+  EXPECT_EQ(tensors_with("{}"), 2u);
+  WriteText("config.json", R"({"tie_word_embeddings": true})");
+  const auto folder = OpenCheckpointFolder(folder_.path());
+  const Layout layout = *Layout::Create(folder->manifest(), 16);
+  TensorBuffer read(layout);
+  ASSERT_TRUE(folder->ReadInto(layout, &read).ok());
+  EXPECT_THAT(read.tensor(0), ElementsAre(1, 2, 3, 4));
+  WriteTensors("model.safetensors", {embedding, {"lm_head.weight", {2, 2}, all_.subspan(1, 4)}});
+  EXPECT_EQ(tensors_with(R"({"tie_word_embeddings": true})"), 2u) << "another head";
+}
+
 TEST_F(HfFolderTest, RefusesDamage) {
   WriteTensors("model.safetensors", {{"a", {6}, all_}});
   for (const char* config : {"", "[]", "{", "{\"a\":1,\"a\":1}"}) {

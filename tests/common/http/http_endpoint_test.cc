@@ -99,6 +99,12 @@ TEST(HttpEndpointTest, ListensOnIpv6) {
   EXPECT_EQ(text->body, "ok\n");
 }
 
+TEST(HttpEndpointTest, AnyAddressTakesBothFamilies) {
+  const auto endpoint = HttpEndpoint::Start("::", 0, {HealthRoute()});
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(Get(**endpoint, "/healthz").status, 200) << "by IPv4";
+}
+
 TEST(HttpEndpointTest, NamesThePortThatIsInUse) {
   const auto endpoint = Start({HealthRoute()});
   const auto second = HttpEndpoint::Start("127.0.0.1", endpoint->port(), {HealthRoute()});

@@ -1,6 +1,7 @@
 #include "common/layout/layout.h"
 
 #include "common/layout/tensor_buffer.h"
+#include "common/layout/tensor_differences.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,6 +23,18 @@ TEST(ManifestTest, HashDependsOnNamesAndShapes) {
   EXPECT_EQ(one.hash(), Manifest::Create({{"a", {2, 3}}})->hash());
   EXPECT_NE(one.hash(), Manifest::Create({{"a", {3, 2}}})->hash());
   EXPECT_NE(one.hash(), Manifest::Create({{"b", {2, 3}}})->hash());
+}
+
+TEST(ManifestTest, NamesTensorsThatDifferBothShapesAndHowManyMore) {
+  const Manifest expected = *Manifest::Create({{"a", {2, 3}}, {"b", {4}}, {"c", {5}}, {"d", {6}}});
+  const Manifest actual = *Manifest::Create({{"a", {3, 3}}, {"d", {6}}, {"e\x1b", {7}}});
+  EXPECT_EQ(CheckSameTensors(expected, expected), absl::OkStatus());
+  EXPECT_EQ(CompareTensors(expected, actual).missing.size(), 2u);
+  const absl::Status status = CheckSameTensors(expected, actual);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "tensor b is missing (shape [4], and 1 more); tensor e\\x1b is not part of the model "
+            "(shape [7]); tensor a has shape [3, 3], expected [2, 3]");
 }
 
 TEST(ManifestTest, RefusesWhatIsNotAListOfTensors) {

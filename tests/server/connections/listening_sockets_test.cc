@@ -13,6 +13,8 @@ using ::distro::testing::HeldPort;
 using ::distro::testing::LoopbackClient;
 using ::testing::HasSubstr;
 
+bool HasIpv6() { return ListeningSockets::Open("::1", 0).ok(); }
+
 TEST(ListeningSocketsTest, TakesAFreePort) {
   const auto sockets = ListeningSockets::Open("127.0.0.1", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
@@ -45,10 +47,18 @@ TEST(ListeningSocketsTest, AHostThatNamesNothingIsInvalid) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ListeningSocketsTest, AnyAddressTakesIpv4) {
+TEST(ListeningSocketsTest, AnyIpv4AddressIsNotOneOfIpv6) {
   const auto sockets = ListeningSockets::Open("0.0.0.0", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
   EXPECT_TRUE(LoopbackClient().Connect(sockets->port()));
+  EXPECT_TRUE(ListeningSockets::Open("::1", sockets->port()).ok() || !HasIpv6());
+}
+
+TEST(ListeningSocketsTest, AnyAddressTakesBothFamilies) {
+  const auto sockets = ListeningSockets::Open("::", 0);
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  EXPECT_TRUE(LoopbackClient().Connect(sockets->port()));
+  EXPECT_FALSE(ListeningSockets::Open("::1", sockets->port()).ok());
 }
 
 // Of the tests' own tool: what a test starts again finds its port free.

@@ -185,6 +185,18 @@ TEST_F(RunCompanionsTest, TellRunsApartWhereBothHaveSome) {
             absl::StatusCode::kAlreadyExists);
 }
 
+TEST_F(RunCompanionsTest, ThatWereOnlySavedAnewAreTheRuns) {
+  Overwrite(folder_.File("model/tokenizer_config.json"), "{\"a\": 1}");
+  auto store = Open();
+  ASSERT_EQ((*store)->CreateRunFromFolder(Config(), folder_.File("model")), absl::OkStatus());
+  Overwrite(folder_.File("model/tokenizer_config.json"), "{\r\n\"a\":1}");
+  EXPECT_EQ((*store)->CreateRunFromFolder(Config(), folder_.File("model")), absl::OkStatus());
+  Overwrite(folder_.File("model/tokenizer_config.json"), "{\"a\": 2}");
+  const absl::Status other = (*store)->CreateRunFromFolder(Config(), folder_.File("model"));
+  EXPECT_EQ(other.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(other.message()), HasSubstr("tokenizer_config.json: "));
+}
+
 TEST_F(RunCompanionsTest, DamagedOrMissingOnesAreNamedAtTheStart) {
   {
     auto store = Open();
@@ -232,6 +244,8 @@ TEST_F(RunStoreTest, CreatesTheSameRunFromAFolder) {
   const std::string run_id = (*store)->run()->run_id;
   EXPECT_TRUE((*store)->CreateRunFromFolder(Config(), folder_.File("model")).ok());
   EXPECT_EQ((*store)->run()->run_id, run_id);
+  Overwrite(folder_.File("model/config.json"), "{\r\n  \"model_type\":\"some\"\r\n}");
+  EXPECT_EQ((*store)->CreateRunFromFolder(Config(), folder_.File("model")), absl::OkStatus());
   EXPECT_TRUE(std::filesystem::is_empty(Data("incoming")));
   EXPECT_EQ((*store)->CreateRunFromFolder(Config(), folder_.File("nowhere")).code(),
             absl::StatusCode::kNotFound);

@@ -2,12 +2,15 @@
 // has the same text.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/client/diagnosis.h"
 #include "tests/server/service/tls_fixture.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/troubleshooting_page.h"
 
 namespace distro::testing {
@@ -214,6 +217,20 @@ TEST_F(ConnectionFaultsTest, AnotherGrpcServer) {
   channel_.aggregator = absl::StrCat("127.0.0.1:", port);
   Insecure();
   ExpectFault("health", FaultKind::kOtherService);
+}
+
+// The probe goes past the proxy, calls do not.
+TEST_F(ConnectionFaultsTest, AProxyThatDoesNotRun) {
+  const HeldPort nobody;
+  setenv("https_proxy", absl::StrCat("http://user:secret@", nobody.address()).c_str(), 1);
+  const auto restore = absl::MakeCleanup([] {
+    unsetenv("https_proxy");
+    unsetenv("NO_PROXY");
+  });
+  const ConnectionLook look = ExpectFault("health", FaultKind::kNoAnswer);
+  EXPECT_THAT(look.fault->what, AllOf(HasSubstr("https_proxy"), Not(HasSubstr("secret"))));
+  setenv("NO_PROXY", "other.example,127.0.0.0/8", 1);
+  EXPECT_FALSE(Look().fault) << "the channel goes past it, too";
 }
 
 TEST_F(ConnectionFaultsTest, ACallThatFailedIsExplainedWhereItDidNotArrive) {

@@ -35,6 +35,16 @@ class SourcesTest(FolderTest):
                 "parquet": self.files(self.write_parquet("a.parquet", {"id": [1] * len(texts), field: texts}, row_group_size=3), field=field),
                 "dataset": self.files(self.write_dataset("set", [{field: texts[:half]}, {field: texts[half:]}]), field=field)}
 
+    def test_what_lies_in_the_place_of_a_file_is_named(self):
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+        for name, data, message in (("a.txt", pointer, "is a Git LFS pointer"), ("a.parquet", pointer, "is a Git LFS pointer"),
+                                    ("a.jsonl", b"\x1f\x8b\x08", "is compressed with gzip"),
+                                    ("b.parquet", b"\n<!DOCTYPE html>", "is a web page")):
+            path = self.write(name, data)
+            with self.assertRaisesRegex(InputError, f"{path}: {message}"):
+                self.files(path)
+        self.files(self.write("page.txt", b"<!DOCTYPE html>"))  # a document
+
     def test_rows_are_documents_in_every_format(self):
         for name, files in self.of_rows(DOCUMENTS, field="content").items():
             with self.subTest(name):

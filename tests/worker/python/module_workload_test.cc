@@ -85,6 +85,18 @@ TEST_F(ModuleWorkloadTest, OtherTensorsAreNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(tensors[1].name));
 }
 
+TEST_F(ModuleWorkloadTest, WithoutNamesTheSizesAreTold) {
+  SetTensors({{"a.weight", {8, 8}}, {"bias", {8}}});
+  run_.set_manifest_hash(std::string(32, 'x'));
+  run_.set_model_config_json(R"({"distro_outside": []})");
+  run_.mutable_snapshot()->set_size_bytes(4000);
+  const absl::Status status = Build();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("2 tensors, a.weight the first, with 72 parameters; the run's, whose "
+                        "config.json names none, has at most 1000:"));
+}
+
 TEST_F(ModuleWorkloadTest, LocalDataIsForOthers) {
   run_.mutable_config()->set_data(v1::DATA_LOCAL);
   EXPECT_EQ(ReasonOf(Build()), "other_data");

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 
 from .errors import InputError
+from .foreign import refuse_foreign
 
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
 BYTE_VOCABULARY = 256
@@ -38,6 +39,7 @@ def open_tokenizer(name, end_token, only_text):
     extension = os.path.splitext(name)[1]
     if extension not in (".json", ".model"):
         raise InputError(f"{name}: is neither .json (tokenizer.json) nor .model (SentencePiece)")
+    refuse_foreign(name)
     with open(name, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     kind, package = ("tokenizer.json", "tokenizers") if extension == ".json" else ("sentencepiece", "sentencepiece")

@@ -5,6 +5,7 @@ import json
 import os
 
 from .errors import InputError
+from .foreign import refuse_foreign
 from .sources import ArrowFile, JsonLines, ParquetFile, TextFile
 
 FORMATS = ("text", "jsonl", "parquet")
@@ -26,6 +27,7 @@ def open_inputs(paths, input_format, field):
         if (real := os.path.realpath(file.path)) in seen:
             raise InputError(f"{file.path}: comes twice")
         seen.add(real)
+        refuse_foreign(file.path, may_be_page=isinstance(file, TextFile))
     return files
 
 

@@ -1,0 +1,79 @@
+#include "common/client/options/proxy.h"
+
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+
+namespace distro {
+namespace {
+
+TEST(ProxyTest, ExceptionsAreNamesAddressesNetworksAndAll) {
+  struct Case {
+    const char* host;
+    const char* exceptions;
+    bool matches;
+  };
+  const Case cases[] = {{"a.example", "*", true},
+                        {"a.example", "b.example,a.example", true},
+                        {"a.example", " b.example , a.example ", true},
+                        {"A.Example", "a.example", true},
+                        {"a.example", ".example", true},
+                        {"a.example", "*.example", true},
+                        {"example", ".example", true},
+                        {"a.example:1", "a.example", false},
+                        {"a.example", "a.example:7700", true},
+                        {"a.example", "other", false},
+                        {"a.example", "", false},
+                        {"a.example", ",,:", false},
+                        {"127.0.0.1", "127.0.0.1", true},
+                        {"127.0.0.1", "127.0.0.0/8", true},
+                        {"128.0.0.1", "127.0.0.0/8", false},
+                        {"10.1.2.3", "10.1.2.0/23", true},
+                        {"10.1.4.3", "10.1.2.0/23", false},
+                        {"10.1.2.3", "0.0.0.0/0", true},
+                        {"10.1.2.3", "10.1.2.0/33", false},
+                        {"10.1.2.3", "10.1.2.0/x", false},
+                        {"a.example", "10.0.0.0/8", false},
+                        {"::1", "::1", true},
+                        {"::1", "[::1]:7700", true},
+                        {"0:0::1", "::1", true},
+                        {"2001:db8::5", "2001:db8::/32", true},
+                        {"2001:db9::5", "2001:db8::/32", false},
+                        {"::1", "127.0.0.0/8", false}};
+  for (const Case& c : cases)
+    EXPECT_EQ(IsException(c.host, c.exceptions), c.matches) << c.host << " in " << c.exceptions;
+}
+
+class ProxyForTest : public ::testing::Test {
+ protected:
+  ~ProxyForTest() override {
+    for (const char* variable :
+         {"grpc_proxy", "https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy", "NO_PROXY"})
+      unsetenv(variable);
+  }
+};
+
+TEST_F(ProxyForTest, NamesTheVariableAndTheProxyWithoutCredentials) {
+  EXPECT_FALSE(ProxyFor("a.example"));
+  setenv("http_proxy", "http://proxy.example:1", 1);
+  EXPECT_EQ(ProxyFor("a.example")->variable, "http_proxy");
+  setenv("https_proxy", "http://user:sec@ret@proxy.example:3128", 1);
+  const auto proxy = ProxyFor("a.example");
+  ASSERT_TRUE(proxy);
+  EXPECT_EQ(proxy->variable, "https_proxy");
+  EXPECT_EQ(proxy->url, "http://proxy.example:3128");
+  setenv("grpc_proxy", "", 1);
+  EXPECT_FALSE(ProxyFor("a.example")) << "set to none";
+}
+
+TEST_F(ProxyForTest, TheFirstListOfExceptionsCounts) {
+  setenv("https_proxy", "http://proxy.example:3128", 1);
+  setenv("NO_PROXY", "10.0.0.0/8", 1);
+  EXPECT_FALSE(ProxyFor("10.1.2.3"));
+  setenv("no_proxy", "a.example", 1);
+  EXPECT_TRUE(ProxyFor("10.1.2.3"));
+  EXPECT_FALSE(ProxyFor("a.example"));
+}
+
+}  // namespace
+}  // namespace distro
