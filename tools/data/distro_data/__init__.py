@@ -2,6 +2,7 @@
 
 command_line   flags, messages, exit codes
 inputs         the files of the command line's inputs
+consumed       what of them is converted
 sources        reads one file as documents, in pieces, from any place on
 pieces         cuts long documents
 encoders       text to tokens
