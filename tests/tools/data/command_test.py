@@ -32,6 +32,31 @@ class CommandTest(FolderTest):
         for words in ("--tokenizer", ".parquet", "save_to_disk", "index.json", "kill -9", "exit codes"):
             self.assertIn(words, text)
 
+    def start(self, *arguments, **streams):
+        return subprocess.Popen([sys.executable, "-B", "-m", "distro_data", *map(str, arguments)], **streams)
+
+    def test_a_reader_that_ends_ends_nothing(self):
+        read, write = os.pipe()
+        os.close(read)
+        out = self.folder / "out"
+        for arguments in (["--help"], ["--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc")]):
+            self.assertEqual(self.start(*arguments, stdout=write, stderr=write).wait(60), 0, arguments)
+        os.close(write)
+        self.assertTrue((out / "index.json").exists())
+
+    def test_closed_streams_are_no_files_of_the_conversion(self):
+        command = ["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-", sys.executable, "-B", "-m", "distro_data"]
+        done = [subprocess.run([*command, "--tokenizer", "bytes", "--out", self.folder / name, self.write("a.txt", "abc")], timeout=60).returncode
+                for name in ("one", "two")]
+        self.assertEqual(done, [0, 0])
+        self.assertEqual(contents(self.folder / "one"), contents(self.folder / "two"))
+
+    def test_results_that_cannot_be_written_are_an_error(self):
+        with open("/dev/full", "w") as full:
+            child = self.start("--help", stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(child.communicate(timeout=60)[1], "distro-data: standard output: No space left on device\n")
+        self.assertEqual(child.returncode, 1)
+
     def test_wrong_usage_is_2_and_changes_nothing(self):
         text = self.write("a.txt", "abc")
         out = self.folder / "out"
@@ -87,25 +112,6 @@ class CommandTest(FolderTest):
         self.assertFalse((out / "index.json").exists())
         self.assertIn("30000 tokens", self.run_data(*arguments))
 
-
-    def test_work_does_not_end_because_nobody_reads_what_it_says(self):
-        for stream in ("stdout", "stderr"):
-            out = self.folder / stream
-            reading, writing = os.pipe()
-            os.close(reading)
-            arguments = ["--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc")]
-            done = subprocess.run([sys.executable, "-B", "-m", "distro_data", *map(str, arguments)], **{stream: writing})
-            os.close(writing)
-            self.assertEqual(done.returncode, 0)
-            self.assertTrue((out / "index.json").exists())
-
-    # Otherwise the first files that it opens would be its standard streams, and what it says would be written to shards.
-    def test_without_standard_streams_it_writes_the_same_bytes(self):
-        path, expected, out = self.write("a.txt", "abc"), self.folder / "expected", self.folder / "out"
-        self.run_data("--tokenizer", "bytes", "--out", expected, path)
-        command = f"exec {sys.executable} -B -m distro_data --tokenizer bytes --out {out} {path} <&- >&- 2>&-"
-        self.assertEqual(subprocess.run(["sh", "-c", command]).returncode, 0)
-        self.assertEqual(contents(out), contents(expected))
 
     def test_an_out_that_cannot_be_written_is_found_at_once(self):
         for out in ("/proc/self/out", "/sys/out"):

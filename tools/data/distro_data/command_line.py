@@ -5,12 +5,11 @@ import os
 import signal
 import sys
 
-from . import translate
+from . import streams, translate
 from .convert import Options, convert
 from .encoders import open_tokenizer
 from .errors import FinishedError, InputError, ProcessError
 from .inputs import FORMATS, open_inputs
-from .progress import fail, open_streams, say
 from .sources import TextFile
 
 DESCRIPTION = """\
@@ -94,16 +93,26 @@ def run(flags):
     options = Options(out=flags.out, files=files, tokenizer=tokenizer, field=flags.field, shard_tokens=flags.shard_tokens,
                       processes=flags.processes)
     index, empty = convert(options)
-    say(f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
-          f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}", sys.stdout)
+    said = streams.line(
+        f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
+        f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}")
     if empty:
-        say(f"left out: {empty} documents without text", sys.stdout)
-    return 0
+        said += f"left out: {empty} documents without text\n"
+    return said
 
 
 def main(arguments=None):
-    open_streams()
-    words = sys.argv[1:] if arguments is None else arguments
+    streams.prepare()
+    try:
+        code = work(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit as end:  # argparse's, after --help and wrong flags
+        code = end.code
+    except OSError as wrong:
+        return streams.unwritten(wrong)
+    return streams.finish(code)
+
+
+def work(words):
     if words[:1] == ["tokenizer"]:
         return translate.main(words[1:])
     flags = parser().parse_args(words)
@@ -111,17 +120,26 @@ def main(arguments=None):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, stop)
     try:
-        return run(flags)
+        said = run(flags)
     except InputError as wrong:
         return fail(wrong, EXIT_USAGE)
     except FinishedError as wrong:
         return fail(wrong, EXIT_FINISHED)
     except (ProcessError, OSError) as wrong:
         return fail(f"{wrong}; the same command continues where this one ended", EXIT_FAILED)
+    except MemoryError:
+        return fail("out of memory; give fewer --processes: the same command continues where this one ended", EXIT_FAILED)
     except Stopped as stopped:
         (number,) = stopped.args
         return fail(f"stopped by {signal.Signals(number).name}; the same command continues where this one ended", EXIT_SIGNAL + number)
+    sys.stdout.write(said)
+    return 0
 
 
 def stop(number, frame):
     raise Stopped(number)
+
+
+def fail(message, code):
+    streams.say(streams.line(f"distro-data: {message}"))
+    return code

@@ -11,8 +11,8 @@ import itertools
 import os
 
 from .errors import InputError
-from .progress import say
 from .sources import START
+from .streams import line, say
 
 
 def begin(file):
@@ -67,7 +67,7 @@ def read_again(file, record, how, last):
     other = InputError(f"{file.path}: another text was converted of it: {how}; give it as it was, or convert anew with another --out")
     if record["pieces"] is None:
         raise other
-    say(f"{file.path}: {how}; reading it again, to compare what is converted")
+    say(line(f"{file.path}: {how}; reading it again, to compare what is converted"))
     pieces = file.pieces(START)
     now, piece = begin(file), None
     for piece in itertools.islice(pieces, record["pieces"]):

@@ -15,7 +15,8 @@ from . import consumed, shards
 from .encoders import Tokenizer
 from .errors import FinishedError, InputError
 from .pool import encode_all
-from .progress import Progress, say, size
+from .progress import Progress, size
+from .streams import line, say
 
 INDEX = "index.json"
 PROGRESS = "progress.json"
@@ -145,7 +146,7 @@ def convert(options):
     with own(options.out):
         state = load_state(options)
         if state["writer"]:
-            say(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}")
+            say(line(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}"))
         writer = shards.Writer(options.out, options.tokenizer.token_bytes, options.shard_tokens, state["writer"])
         with contextlib.closing(writer):
             try:

@@ -1,12 +1,9 @@
-"""Shows messages, and the progress of long work on standard error: on a terminal one live line, otherwise a line from time to time.
+"""Shows the progress of long work on standard error: on a terminal one live line, otherwise a line from time to time."""
 
-Work does not end because nobody reads what it says.
-"""
-
-import contextlib
-import os
 import sys
 import time
+
+from .streams import say
 
 LIVE_SECONDS = 0.5
 PLAIN_SECONDS = 30
@@ -40,37 +37,10 @@ class Progress:
 
     def end(self):
         if self.live:
-            write(self.stream, "\r\x1b[K")
+            say("\r\x1b[K", self.stream)
 
     def _say(self, line):
-        write(self.stream, f"\r\x1b[K{line}" if self.live else f"{line}\n")
-
-
-def write(stream, text):
-    with contextlib.suppress(OSError):
-        stream.write(text)
-        stream.flush()
-
-
-def say(message, stream=None):
-    """A line of text, in which what is not printable, of names and of values of others, is escaped."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(message))
-    write(stream or sys.stderr, shown.encode("utf-8", "backslashreplace").decode() + "\n")
-
-
-def fail(message, code):
-    say(f"distro-data: {message}")
-    return code
-
-
-def open_streams():
-    """Opens what this process was started without: a file that is written would take its place, and messages would go there."""
-    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(opened)
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))
+        say(f"\r\x1b[K{line}" if self.live else f"{line}\n", self.stream)
 
 
 def size(number):

@@ -9,8 +9,8 @@ import sys
 
 from .encoders import limit_memory, make_encoder, open_tokenizer, panics_as_errors
 from .errors import InputError
-from .progress import fail
 from .sources import BYTE_ORDER_MARK
+from .streams import line, say
 
 DESCRIPTION = """\
 Turns text into the numbers of its tokens, or back, with a tokenizer of distro-data:
@@ -25,7 +25,7 @@ Nothing is put before or behind the text. distro-worker runs both:
 EPILOG = """\
 exit codes:
   0  done
-  1  standard input or output cannot be used
+  1  standard output cannot be written
   2  the tokenizer or the input must be fixed: the message says what
 """
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -77,9 +77,7 @@ def main(arguments):
         except (RuntimeError, MemoryError) as wrong:
             raise InputError(f"the tokenizer {flags.tokenizer} fails at standard input: {wrong or 'it needs too much memory'}") from None
         sys.stdout.buffer.write(done)
-        sys.stdout.flush()
         return 0
     except InputError as wrong:
-        return fail(wrong, 2)
-    except OSError as wrong:
-        return fail(wrong, 1)
+        say(line(f"distro-data: {wrong}"))
+        return 2
