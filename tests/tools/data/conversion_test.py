@@ -170,7 +170,8 @@ class ConversionTest(FolderTest):
         before = contents(out)
         self.assertIn("progress.json", before)
         for change, words in ((["--end_token", "none"], "end_token"), (["--shard_tokens", "500"], "shard_tokens"),
-                              (["--shard_tokens", "600"], "shard_tokens: 400, and now 600"), (["--field", "body"], "field"), (["--tokenizer", json_tokenizer(self.folder / "t.json")], "tokenizer")):
+                              (["--shard_tokens", "600"], "shard_tokens: 400, and now 600"), (["--field", "body"], "field"),
+                              (["--tokenizer", json_tokenizer(self.folder / "t.json")], "tokenizer")):
             said = self.run_data("--out", out, "--tokenizer", "bytes", *arguments, *change, code=2)
             self.assertIn(words, said)
         self.assertEqual(contents(out), before)

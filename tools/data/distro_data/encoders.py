@@ -9,7 +9,8 @@ import os
 import resource
 
 from .errors import EncodeError, InputError
-from .sources import BYTE_ORDER_MARK, regular_file, refuse_others
+from .foreign import refuse_foreign
+from .sources import BYTE_ORDER_MARK, regular_file
 
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
 BYTE_VOCABULARY = 256
@@ -55,7 +56,7 @@ def read(path):
             content = file.read()
     except OSError as wrong:
         raise InputError(f"{path}: cannot be read: {wrong.strerror}") from None
-    refuse_others(path, content)
+    refuse_foreign(path, content)
     return content
 
 

@@ -11,19 +11,12 @@ import stat
 import typing
 
 from .errors import InputError
+from .foreign import HEAD_BYTES, refuse_foreign
 from .pieces import PIECE_BYTES, cut, first_piece
 
 START = []
 MAX_LINE_BYTES = 1 << 28
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8: Windows writes it before a text, of which it is no part
-# What lies in the place of a file that was copied or downloaded otherwise than its owner thought.
-OTHERS = ((b"\xff\xfe", "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"),
-          (b"\xfe\xff", "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"),
-          (b"\x1f\x8b", "is compressed (gzip); unpack it first"),
-          (b"\x28\xb5\x2f\xfd", "is compressed (zstd); unpack it first"),
-          (b"\xfd7zXZ\0", "is compressed (xz); unpack it first"),
-          (b"PK\x03\x04", "is compressed (zip); unpack it first"),
-          (b"version https://git-lfs.github.com/spec/", "is the pointer that Git LFS keeps in the place of the file; get the file: git lfs pull"))
 
 
 class Piece(typing.NamedTuple):
@@ -46,13 +39,6 @@ def regular_file(path, wanted):
         raise InputError(f"{path}: is not a regular file, which can be read again when a conversion continues; {wanted}")
 
 
-def refuse_others(path, head):
-    """InputError: a file that begins so is something else."""
-    for begin, what in OTHERS:
-        if head.startswith(begin):
-            raise InputError(f"{path}: {what}")
-
-
 def check_utf8(text, where):
     """`where(offset)` names a byte of `text`."""
     try:
@@ -70,7 +56,7 @@ class File:
         """InputError: the file cannot be read, or begins with something else."""
         try:
             with open(self.path, "rb") as file:
-                refuse_others(self.path, file.read(64))
+                refuse_foreign(self.path, file.read(HEAD_BYTES), may_be_page=isinstance(self, TextFile))
         except OSError as wrong:
             raise self._unread(wrong) from None
         self._check_content()
