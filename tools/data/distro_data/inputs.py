@@ -45,6 +45,8 @@ def format_of(path):
 
 def dataset_files(folder):
     """The Arrow files of a dataset that `datasets` saved with save_to_disk, in its order."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise InputError(f"{folder}: this folder cannot be read; have its permissions changed")
     if os.path.exists(os.path.join(folder, "dataset_dict.json")):
         splits = read_json(os.path.join(folder, "dataset_dict.json")).get("splits", [])
         raise InputError(f"{folder}: holds the splits {', '.join(map(str, splits))}; give the folder of one, as in"

@@ -69,18 +69,23 @@ class _Pool:
         self.tokenizer = tokenizer
         self.own = threading.local()
         self.processes = []
-        self.threads = concurrent.futures.ThreadPoolExecutor(processes, initializer=self._begin)
-
-    def _begin(self):
-        self.own.process = _Process(self.tokenizer)
-        self.processes.append(self.own.process)
+        self.threads = concurrent.futures.ThreadPoolExecutor(processes)
 
     def submit(self, unit):
-        return self.threads.submit(self._encode, unit)
+        try:
+            return self.threads.submit(self._encode, unit)
+        except RuntimeError as wrong:  # of the threading module
+            raise ProcessError(f"{wrong}; give fewer --processes") from None
+
+    def _process(self):
+        if not hasattr(self.own, "process"):
+            self.own.process = _Process(self.tokenizer)
+            self.processes.append(self.own.process)
+        return self.own.process
 
     def _encode(self, unit):
         try:
-            return self.own.process.encode(unit.pieces)
+            return self._process().encode(unit.pieces)
         except EncodeError as wrong:
             raise self._refused(unit, *wrong.args) from None
         except ProcessError:
