@@ -15,6 +15,7 @@ struct ReasonCode {
 };
 
 constexpr ReasonCode kByReason[] = {
+    {"data_changed", kExitUsage},
     {"diverged", kExitDiverged},
     {"does_not_fit", kExitUsage},
     {"other_data", kExitRefused},

@@ -105,6 +105,17 @@ class DataTest(MistakesTest):
         other.write_text(processes.text(2))
         self.expect(self.worker(aggregator.grpc, "--data", other), 3, "data_fingerprint: ")
 
+    def test_data_that_is_written_to_while_a_worker_trains_on_it(self):
+        space = self.workspace
+        aggregator = space.create_run(start_workers=1, rounds=100000)
+        own = space.folder / "own.txt"
+        own.write_text(space.text.read_text())
+        worker = self.worker(aggregator.grpc, "--data", own)
+        aggregator.await_round(2)
+        with open(own, "a") as file:
+            file.write("more")
+        self.expect(worker, 2, str(own))
+
     def write_index(self, **changes):
         shard = self.write("shard-00000.u16", "H", [i % 256 for i in range(4000)])
         index = self.workspace.folder / "index.json"

@@ -163,7 +163,7 @@ TEST_F(OpenIndexTest, ShardsAreOneSequence) {
   const auto source = Open();
   ASSERT_TRUE(source.ok()) << source.status();
   std::vector<int32_t> tokens(source->tokens());
-  source->Read(0, absl::MakeSpan(tokens));
+  EXPECT_TRUE(source->Read(0, absl::MakeSpan(tokens)).ok());
   EXPECT_THAT(tokens, ElementsAre(97, 98, 99));
   EXPECT_EQ(*source->Fingerprint(),
             *TokenSource::FromBytes("abc", TokenFormat::kText)->Fingerprint());
