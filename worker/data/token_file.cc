@@ -175,11 +175,6 @@ absl::Status TokenSource::Read(int64_t begin, absl::Span<int32_t> out) const {
 }
 
 absl::Status TokenSource::ValidateVocabulary(int64_t vocab_size) const {
-  if (index_.has_value() && index_->vocabulary_size > vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the data's index was made with a vocabulary of ", index_->vocabulary_size,
-        ", the model's has ", vocab_size, ": the data is of another tokenizer than the model"));
-  }
   for (const Piece& piece : pieces_) {
     DISTRO_RETURN_IF_ERROR(
         piece.ForEachChunk([&](int64_t first, absl::Span<const uint32_t> tokens) {
@@ -196,6 +191,10 @@ absl::Status TokenSource::ValidateVocabulary(int64_t vocab_size) const {
 absl::Status TokenSource::TooLarge(const Piece& piece, int64_t position, uint32_t token,
                                    int64_t vocab_size) const {
   std::string hint = HintFor(piece.format);
+  if (index_.has_value() && index_->vocabulary_size > vocab_size) {
+    hint = absl::StrCat("; its index was made with a vocabulary of ", index_->vocabulary_size,
+                        ": the data is of another tokenizer than the model");
+  }
   const auto status = absl::InvalidArgumentError(
       absl::StrCat("token ", position, " is ", token, ", the model's vocabulary has ", vocab_size,
                    " (0 to ", vocab_size - 1, ")", hint));

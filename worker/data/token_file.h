@@ -53,7 +53,8 @@ class TokenSource {
   absl::Status Read(int64_t begin, absl::Span<int32_t> out) const;
 
   // Reads all tokens once. InvalidArgument: a token is not below vocab_size (names the first, with
-  // file, position and value), or the index was made with a larger vocabulary.
+  // file, position and value). A larger vocabulary of the index is none: a tokenizer may have
+  // tokens that its data does not have.
   absl::Status ValidateVocabulary(int64_t vocab_size) const;
 
   // SHA-256, in hexadecimal, of the number of tokens as u64 and every token as u32, little-endian:
