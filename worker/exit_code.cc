@@ -13,13 +13,21 @@ struct ReasonCode {
 };
 
 constexpr ReasonCode kByReason[] = {
-    {"diverged", kExitDiverged},       {"does_not_fit", kExitUsage},
-    {"not_finite", kExitNotFinite},    {"other_data", kExitRefused},
-    {"other_run", kExitRefused},       {"pruned", kExitDiverged},
-    {"quarantined", kExitQuarantined}, {"rank_failed", kExitRank},
-    {"replaced", kExitReplaced},       {"role", kExitCredentials},
-    {"too_slow", kExitTooSlow},        {"unauthenticated", kExitCredentials},
-    {"version", kExitVersion},         {"wrong_name", kExitCredentials},
+    {"data_changed", kExitUsage},
+    {"diverged", kExitDiverged},
+    {"does_not_fit", kExitUsage},
+    {"not_finite", kExitNotFinite},
+    {"other_data", kExitRefused},
+    {"other_run", kExitRefused},
+    {"pruned", kExitDiverged},
+    {"quarantined", kExitQuarantined},
+    {"rank_failed", kExitRank},
+    {"replaced", kExitReplaced},
+    {"role", kExitCredentials},
+    {"too_slow", kExitTooSlow},
+    {"unauthenticated", kExitCredentials},
+    {"version", kExitVersion},
+    {"wrong_name", kExitCredentials},
 };
 
 }  // namespace

@@ -68,7 +68,8 @@ class Baseline {
   // The mean over the next samples of all workers, in any division among them.
   absl::Status Gradient() {
     const auto samples = static_cast<int>(config_.start_workers() * config_.samples_per_worker());
-    samples_.ReadTraining(ConsecutiveSamples(next_sample_, samples), &tokens_);
+    DISTRO_RETURN_IF_ERROR(
+        samples_.ReadTraining(ConsecutiveSamples(next_sample_, samples), &tokens_));
     next_sample_ += samples;
     return model_
         .LossAndGradient({.tokens = tokens_, .sequences = samples}, parameters_,

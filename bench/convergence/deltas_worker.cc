@@ -44,9 +44,9 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   const uint64_t workers = lab_.config->start_workers();
   const uint64_t count = lab_.config->samples_per_worker();
   const auto sequences = static_cast<int>(count);
-  lab_.samples->ReadTraining(
+  DISTRO_RETURN_IF_ERROR(lab_.samples->ReadTraining(
       ConsecutiveSamples((step * workers + index_) * count, static_cast<uint32_t>(count)),
-      &tokens_);
+      &tokens_));
   DISTRO_ASSIGN_OR_RETURN(const double loss,
                           lab_.model->LossAndGradient({.tokens = tokens_, .sequences = sequences},
                                                       copy_, Accumulation::kStore, &gradient_));

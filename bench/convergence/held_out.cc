@@ -14,7 +14,7 @@ absl::StatusOr<double> HeldOut::Loss(const TensorBuffer& parameters) {
   double sum = 0;
   for (uint64_t first = 0; first < count; first += batch) {
     const int sequences = static_cast<int>(std::min(batch, count - first));
-    samples_.ReadHeldOut(first, sequences, &tokens_);
+    DISTRO_RETURN_IF_ERROR(samples_.ReadHeldOut(first, sequences, &tokens_));
     DISTRO_ASSIGN_OR_RETURN(const double loss,
                             model_.Loss({.tokens = tokens_, .sequences = sequences}, parameters));
     sum += loss * sequences;

@@ -25,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   std::vector<int32_t> tokens(source->tokens());
-  source->Read(0, absl::MakeSpan(tokens));
-  if (!source->Fingerprint().ok() || !source->ValidateVocabulary(int64_t{1} << 32).ok())
+  if (!source->Read(0, absl::MakeSpan(tokens)).ok() || !source->Fingerprint().ok() ||
+      !source->ValidateVocabulary(int64_t{1} << 32).ok())
     std::abort();
   return 0;
 }

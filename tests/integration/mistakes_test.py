@@ -121,8 +121,19 @@ class DataTest(MistakesTest):
         other.write_text(processes.text(2))
         self.expect(self.worker(aggregator.grpc, "--data", other), 3, "data_fingerprint: ")
 
-    def write_index(self, **changes):
-        shard = self.write("shard-00000.u16", "H", [i % 256 for i in range(4000)])
+    def test_data_that_is_written_to_while_a_worker_trains_on_it(self):
+        space = self.workspace
+        aggregator = space.create_run(start_workers=1, rounds=100000)
+        own = space.folder / "own.txt"
+        own.write_text(space.text.read_text())
+        worker = self.worker(aggregator.grpc, "--data", own)
+        aggregator.await_round(2)
+        with open(own, "a") as file:
+            file.write("more")
+        self.expect(worker, 2, str(own))
+
+    def write_index(self, largest=255, **changes):
+        shard = self.write("shard-00000.u16", "H", [*(i % 256 for i in range(3999)), largest])
         index = self.workspace.folder / "index.json"
         index.write_text(json.dumps({
             "format": "distro-tokens", "version": 1, "dtype": "uint16", "vocabulary_size": 256, "tokens": 4000,
@@ -143,10 +154,10 @@ class DataTest(MistakesTest):
     def test_data_of_a_tokenizer_with_more_tokens_than_the_model(self):
         space = self.workspace
         aggregator = space.create_run(start_workers=1)
-        index, shard = self.write_index(vocabulary_size=50257)
+        index, shard = self.write_index(50256, vocabulary_size=50257)
         fingerprint = subprocess.run([self.binaries.worker, "fingerprint", "--data", str(shard)], capture_output=True, text=True, check=True)
-        index, shard = self.write_index(vocabulary_size=50257, fingerprint=fingerprint.stdout.split()[0])
-        self.expect(self.worker(aggregator.grpc, "--data", index), 2, "the data's index")
+        index, shard = self.write_index(50256, vocabulary_size=50257, fingerprint=fingerprint.stdout.split()[0])
+        self.expect(self.worker(aggregator.grpc, "--data", index), 2, str(shard))
 
 
 class FolderTest(MistakesTest):

@@ -13,10 +13,10 @@ namespace {
 
 TEST(ExitCodeTest, EveryReasonHasItsCode) {
   const std::pair<const char*, int> kCodes[] = {
-      {"other_data", 3},   {"other_run", 3},   {"replaced", 4},    {"diverged", 5},
-      {"pruned", 5},       {"version", 6},     {"quarantined", 7}, {"unauthenticated", 8},
-      {"wrong_name", 8},   {"role", 8},        {"too_slow", 9},    {"rank_failed", 10},
-      {"does_not_fit", 2}, {"not_finite", 19},
+      {"other_data", 3},   {"other_run", 3},    {"replaced", 4},    {"diverged", 5},
+      {"pruned", 5},       {"version", 6},      {"quarantined", 7}, {"unauthenticated", 8},
+      {"wrong_name", 8},   {"role", 8},         {"too_slow", 9},    {"rank_failed", 10},
+      {"does_not_fit", 2}, {"data_changed", 2}, {"not_finite", 19},
   };
   for (const auto& [reason, code] : kCodes) {
     // With any status code.

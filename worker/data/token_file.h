@@ -1,9 +1,9 @@
-// Token files (docs/data.md): maps one or several files and presents them as one sequence of token
+// Token files (docs/data.md): opens one or several files and presents them as one sequence of token
 // ids. In text a token is a byte. Immutable, thread-safe.
 //
 //   absl::StatusOr<TokenSource> tokens = OpenTokens("shards/index.json", TokenFormat::kAuto);
 //   std::vector<int32_t> sample(129);
-//   tokens->Read(12 * 128, absl::MakeSpan(sample));
+//   DISTRO_RETURN_IF_ERROR(tokens->Read(12 * 128, absl::MakeSpan(sample)));
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/base/file.h"
+#include "worker/data/data_file.h"
 #include "worker/data/token_format.h"
 #include "worker/data/token_index.h"
 
@@ -28,8 +29,8 @@ class TokenSource {
   // Borrows `bytes`. The statuses of FindTokens.
   static absl::StatusOr<TokenSource> FromBytes(absl::string_view bytes, TokenFormat format);
 
-  // Opens one file, which must not be shortened in place while it is open. The statuses of
-  // MappedFile::Open and, after "path: ", of GuessTokenFormat and FindTokens.
+  // Opens one file. The statuses of DataFile::Open and, after "path: ", of GuessTokenFormat and
+  // FindTokens.
   static absl::StatusOr<TokenSource> OpenFile(const std::string& path, TokenFormat format);
 
   // Opens all files of an index, in its order. The statuses of ReadFile and, after "path: ", of
@@ -47,11 +48,13 @@ class TokenSource {
   std::string tokenizer() const;
 
   // Tokens [begin, begin + out.size()). Requires them to lie in 0..tokens(), and ids below 2^31
-  // (ValidateVocabulary).
-  void Read(int64_t begin, absl::Span<int32_t> out) const;
+  // (ValidateVocabulary). The statuses of DataFile::Read, also of the functions below: a file that
+  // changes while it is open is an error.
+  absl::Status Read(int64_t begin, absl::Span<int32_t> out) const;
 
   // Reads all tokens once. InvalidArgument: a token is not below vocab_size (names the first, with
-  // file, position and value), or the index was made with a larger vocabulary.
+  // file, position and value). A larger vocabulary of the index is none: a tokenizer may have
+  // tokens that its data does not have.
   absl::Status ValidateVocabulary(int64_t vocab_size) const;
 
   // SHA-256, in hexadecimal, of the number of tokens as u64 and every token as u32, little-endian:
@@ -61,11 +64,17 @@ class TokenSource {
 
  private:
   struct Piece {
-    uint32_t At(int64_t position) const;  // in this piece
+    // Its tokens [first, first + out.size()).
+    absl::Status Read(int64_t first, absl::Span<uint32_t> out) const;
+    // Calls `visit(first, tokens)` for all tokens in chunks, until it returns an error.
+    absl::Status ForEachChunk(
+        absl::FunctionRef<absl::Status(int64_t, absl::Span<const uint32_t>)> visit) const;
 
-    std::string name;  // path; empty: of FromBytes
-    std::optional<MappedFile> file;
-    TokenBytes data;
+    std::string name;              // path; empty: of FromBytes
+    std::optional<DataFile> file;  // nullopt: of FromBytes
+    absl::string_view bytes;       // of FromBytes: only the tokens
+    uint64_t offset = 0;           // of the first token in the file
+    int token_bytes = 1;
     TokenFormat format;
     int64_t begin = 0;  // position of its first token among all
     int64_t tokens = 0;
@@ -73,6 +82,8 @@ class TokenSource {
 
   TokenSource() = default;
   void Append(Piece piece);
+  absl::Status TooLarge(const Piece& piece, int64_t position, uint32_t token,
+                        int64_t vocab_size) const;
   absl::Status DamagedShard() const;
 
   std::vector<Piece> pieces_;  // one or more, none empty

@@ -25,7 +25,7 @@ absl::StatusOr<double> EvaluateHeldOut(Node* node, const SampleReader& samples,
     for (; batches.size() < tokens.size() && first < count; first += batch_samples) {
       const int batch = static_cast<int>(std::min<uint64_t>(batch_samples, count - first));
       std::vector<int32_t>& own = tokens[batches.size()];
-      samples.ReadHeldOut(first, batch, &own);
+      DISTRO_RETURN_IF_ERROR(samples.ReadHeldOut(first, batch, &own));
       batches.push_back({.tokens = own, .sequences = batch});
     }
     DISTRO_ASSIGN_OR_RETURN(const std::vector<double> losses, node->Losses(batches));

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<double>> NodeObjective::AccumulateRound(const v1::Slo
     for (int i = 0; i < count; ++i) {
       const v1::Slot part = PartOf(slot, static_cast<uint64_t>(first + i) * micro_batch_samples_,
                                    micro_batch_samples_);
-      deps_.samples->ReadTraining(part, &tokens_[i]);
+      DISTRO_RETURN_IF_ERROR(deps_.samples->ReadTraining(part, &tokens_[i]));
       batches.push_back({.tokens = tokens_[i], .sequences = micro_batch_samples_});
     }
   }

@@ -31,25 +31,30 @@ absl::StatusOr<SampleReader> SampleReader::OfHeldOut(const TokenSource* tokens,
                       config.seed());
 }
 
-void SampleReader::ReadTraining(const v1::Slot& slot, std::vector<int32_t>* tokens) const {
+absl::Status SampleReader::ReadTraining(const v1::Slot& slot, std::vector<int32_t>* tokens) const {
   const size_t row = sequence_length_ + 1;
   tokens->resize(SamplesOf(slot) * row);
   size_t at = 0;
+  absl::Status status;
   ForEachRange(slot, [&](uint64_t first, uint64_t samples) {
-    for (uint64_t i = 0; i < samples; ++i, at += row) {
-      tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_,
-                    absl::MakeSpan(*tokens).subspan(at, row));
+    for (uint64_t i = 0; i < samples && status.ok(); ++i, at += row) {
+      status = tokens_->Read(sampler_.SampleAt(first + i) * sequence_length_,
+                             absl::MakeSpan(*tokens).subspan(at, row));
     }
   });
+  return status;
 }
 
-void SampleReader::ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const {
+absl::Status SampleReader::ReadHeldOut(uint64_t first, int count,
+                                       std::vector<int32_t>* tokens) const {
   const size_t row = sequence_length_ + 1;
   tokens->resize(count * row);
   for (int i = 0; i < count; ++i) {
     const int64_t sample = split_.training_samples + static_cast<int64_t>(first) + i;
-    tokens_->Read(sample * sequence_length_, absl::MakeSpan(*tokens).subspan(i * row, row));
+    DISTRO_RETURN_IF_ERROR(
+        tokens_->Read(sample * sequence_length_, absl::MakeSpan(*tokens).subspan(i * row, row)));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace distro::worker

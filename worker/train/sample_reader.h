@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
@@ -46,11 +47,11 @@ class SampleReader {
   uint64_t held_out_samples() const { return split_.held_out_samples; }
 
   // i32 [SamplesOf(slot), sequence_length + 1]: the samples of the slot, in its order; its indices
-  // are those of the run's seeded order.
-  void ReadTraining(const v1::Slot& slot, std::vector<int32_t>* tokens) const;
+  // are those of the run's seeded order. The statuses of TokenSource::Read, also below.
+  absl::Status ReadTraining(const v1::Slot& slot, std::vector<int32_t>* tokens) const;
   // i32 [count, sequence_length + 1]: held-out samples, in the order of the text. Requires first +
   // count <= held_out_samples().
-  void ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const;
+  absl::Status ReadHeldOut(uint64_t first, int count, std::vector<int32_t>* tokens) const;
 
  private:
   SampleReader(const TokenSource* tokens, int sequence_length, DataSplit split, uint64_t seed)

@@ -3,13 +3,17 @@
 import fcntl
 import io
 import os
+import pathlib
 import resource
+import shutil
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from distro_data.progress import Progress
-from helpers import FolderTest, contents, run_data
+from helpers import FolderTest, contents, json_tokenizer, run_data
 
 
 class ProgressTest(unittest.TestCase):
@@ -107,6 +111,49 @@ class CommandTest(FolderTest):
         self.assertIn("the same command continues", full.stderr)
         self.assertFalse((out / "index.json").exists())
         self.assertIn("30000 tokens", self.run_data(*arguments))
+
+
+    def test_an_out_that_cannot_be_written_is_found_at_once(self):
+        for out in ("/proc/self/out", "/sys/out"):
+            said = self.run_data("--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc"), code=2)
+            self.assertIn(f"--out: {out}: ", said)
+
+    def test_names_of_others_do_not_reach_the_terminal_as_they_are(self):
+        path = self.write_jsonl("a\x1b[2J\u202eb.jsonl", [{"c\nd": 1}])
+        said = self.run_data("--tokenizer", "bytes", "--out", self.folder / "out", path, code=2)
+        self.assertIn('a\\x1b[2J\\u202eb.jsonl:1: has no field "text", it has "c\\nd"', said)
+        self.assertEqual(said.count("\n"), 1)
+
+    def start_with_processes(self):
+        """A conversion, and the processes that encode for it, which are at work."""
+        path = self.write("a.txt", "some words of text\n" * 600_000)
+        arguments = ["--tokenizer", json_tokenizer(self.folder / "tokenizer.json"), "--processes", "2", "--shard_tokens", "100000", "--out",
+                     self.folder / "out", path]
+        process = subprocess.Popen([sys.executable, "-B", "-m", "distro_data", *map(str, arguments)], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        while not (self.folder / "out" / "shard-00001.u16").exists():
+            self.assertIsNone(process.poll(), "it ended before it was told to")
+            time.sleep(0.005)  # for the file, which says that the processes of the pool are at work
+        children = [child for path in pathlib.Path(f"/proc/{process.pid}/task").glob("*/children") for child in path.read_text().split()]
+        return process, [int(child) for child in children if b"spawn_main" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()]
+
+    def test_signals_end_it_with_their_codes(self):
+        for sign, code in ((signal.SIGHUP, 129), (signal.SIGTERM, 143)):
+            process, _ = self.start_with_processes()
+            process.send_signal(sign)
+            _, said = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, said)
+            self.assertIn(f"stopped by {sign.name}; the same command continues", said)
+            shutil.rmtree(self.folder / "out")
+
+    def test_a_process_that_is_killed_ends_it_and_is_named(self):
+        process, pool = self.start_with_processes()
+        os.kill(pool[0], signal.SIGKILL)
+        _, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, said)
+        self.assertIn("a process that encodes was killed", said)
+        self.assertIn("the same command continues", said)
 
 
 if __name__ == "__main__":

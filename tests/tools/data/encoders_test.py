@@ -1,11 +1,12 @@
 """Tokens are those of the libraries, and what ends a document is said or asked for."""
 
 import json
+import os
 import pathlib
 import unittest
 
 from distro_data.encoders import Encoder, open_tokenizer
-from distro_data.errors import InputError
+from distro_data.errors import EncodeError, InputError
 from helpers import TEXTS, FolderTest, json_tokenizer, sentencepiece_model
 
 
@@ -82,7 +83,27 @@ class EncodersTest(FolderTest):
         self.assert_refused("--end_token", name=without)
         self.assert_refused("no piece <no>", name=without, end_token="<no>")
 
+    def test_a_tokenizer_is_read_as_windows_saves_it_and_once(self):
+        path = json_tokenizer(self.folder / "tokenizer.json")
+        marked = self.write("marked.JSON", b"\xef\xbb\xbf" + pathlib.Path(path).read_bytes())
+        self.assertEqual(self.encode(marked, TEXTS), self.encode(path, TEXTS))
+        tokenizer = open_tokenizer(path, "none", False)
+        pathlib.Path(path).write_text("another")
+        self.assertEqual(len(Encoder(tokenizer).encode([(b"abc", True)])[1]), 1)
+
+    def test_a_text_at_which_the_library_panics_is_an_error_that_names_it(self):
+        split = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Isolated", "invert": False}
+        path = json_tokenizer(self.folder / "tokenizer.json", pre_tokenizer=split)
+        with self.assertRaises(EncodeError) as caught:
+            self.encode(path, ["a", "x" * 60, "b"])
+        self.assertEqual(caught.exception.args[0], 1)
+        self.assertIn("retry-limit", caught.exception.args[1])
+
     def test_what_is_no_tokenizer_is_named(self):
+        os.mkfifo(self.folder / "fifo.json")
+        self.assert_refused("is not a regular file", name=self.folder / "fifo.json")
+        self.assert_refused("Git LFS", name=self.write("lfs.json", "version https://git-lfs.github.com/spec/v1\n"))
+        self.assert_refused("UTF-16", name=self.write("wide.json", "{}".encode("utf-16")))
         self.assert_refused("no such file", "bytes", name="absent.json")
         self.assert_refused("is a folder", "tokenizer.json", name=self.folder)
         self.assert_refused("neither .json", name=self.write("a.txt", "a"))

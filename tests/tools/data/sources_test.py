@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import unittest
 
 from distro_data import inputs, sources
@@ -39,6 +40,7 @@ class SourcesTest(FolderTest):
         pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
         for name, data, message in (("a.txt", pointer, "is a Git LFS pointer"), ("a.parquet", pointer, "is a Git LFS pointer"),
                                     ("a.jsonl", b"\x1f\x8b\x08", "is compressed with gzip"),
+                                    ("a.txt", "\ufeffa".encode("utf-16-le"), "is UTF-16"), ("a.jsonl", "\ufeffa".encode("utf-16-be"), "is UTF-16"),
                                     ("b.parquet", b"\n<!DOCTYPE html>", "is a web page")):
             path = self.write(name, data)
             with self.assertRaisesRegex(InputError, f"{path}: {message}"):
@@ -92,7 +94,8 @@ class SourcesTest(FolderTest):
         for line, *words in [('{"text": "a"', "is not JSON", "one object"),
                              ('["a"]', "is not a JSON object"),
                              ('{"body": "a", "id": 1}', 'no field "text"', '"body", "id"', "--field"),
-                             ('{"text": 5}', "is not a string"),
+                             ('{"text": 5, "body": "a", "id": 1}', "is a number, not a string", 'with one that is: "body"'),
+                             ('{"text": ["a"]}', "is a list, not a string", "a field of its own"),
                              ('{"text": "\\ud800"}', "surrogate"),
                              ("[" * 100000, "is not JSON"),
                              (b'{"text": "\xff"}', "byte 10 of the line: is not UTF-8", "iconv")]:
@@ -120,6 +123,49 @@ class SourcesTest(FolderTest):
         path = self.write_parquet("b.parquet", {"text": column})
         self.assert_refused(f"{path}: row 1: byte 0", paths=[path])
 
+    def test_columns_that_are_text_in_another_type_are_read(self):
+        import pyarrow
+        texts = ["alpha", None, "", "\u20ac"]
+        strings = pyarrow.array(texts)
+        columns = {"category": strings.dictionary_encode(), "category of views": pyarrow.array(texts, pyarrow.string_view()),
+                   "large": strings.cast(pyarrow.large_string()), "binary": strings.cast(pyarrow.binary()),
+                   "large binary": strings.cast(pyarrow.large_binary()), "binary view": strings.cast(pyarrow.binary_view()),
+                   "json": pyarrow.array(texts, pyarrow.json_()), "large json": pyarrow.array(texts, pyarrow.json_(pyarrow.large_string()))}
+        for name, column in columns.items():
+            for path in (self.write_parquet(f"{name}.parquet", {"text": column}), self.write_dataset(name, [{"text": column}])):
+                with self.subTest(path):
+                    [file] = self.files(path)
+                    self.assertEqual(documents(file.pieces(sources.START)), ["alpha", "", "", "\u20ac"])
+        files = self.files(self.write_parquet("a.parquet", {"text": strings}), self.write_parquet("nulls.parquet", {"text": [None, None]}))
+        self.assertEqual(len([piece for file in files for piece in file.pieces(sources.START)]), 6)
+
+    def test_columns_that_are_no_text_are_named_with_those_that_are(self):
+        import pyarrow
+        messages = pyarrow.array([[{"role": "user", "content": "a"}]])
+        path = self.write_parquet("a.parquet", {"text": messages, "body": ["a"], "kind": pyarrow.array(["x"]).dictionary_encode(), "id": [1]})
+        self.assert_refused(path, "is of list<", "not of text", '--field with one that is: "body", "kind"', paths=[path])
+        for column in (pyarrow.array([b"0" * 16], pyarrow.uuid()), pyarrow.array([b"ab"], pyarrow.binary(2)), pyarrow.array([1.5])):
+            path = self.write_parquet("b.parquet", {"text": column})
+            self.assert_refused(path, f"is of {column.type}", "a field of its own", paths=[path])
+        path = self.write_parquet("c.parquet", {"text": [b"ab", b"\xff"]})
+        self.assert_refused(f"{path}: row 1: byte 0", paths=[path])
+
+    # Windows writes a byte order mark before a text; it is no part of it. The worker's text files: worker/data.
+    def test_a_byte_order_mark_is_no_text(self):
+        mark = "\ufeff"
+        for name, text in (("a.txt", "A text.\n"), ("a.jsonl", '{"text": "A text.\\n"}\r\n'), ("b.jsonl", '\n{"text": "A text.\\n"}\n')):
+            for before in ("", mark):
+                [file] = self.files(self.write(name, before + text))
+                pieces = list(file.pieces(sources.START))
+                self.assertEqual(documents(pieces), ["A text.\n"])
+                self.assertEqual(list(file.pieces(pieces[-1].place)), [])
+        for name, found in (("only.txt", [""]), ("only.jsonl", [])):
+            [file] = self.files(self.write(name, mark))
+            self.assertEqual(documents(file.pieces(sources.START)), found)
+        self.assertEqual(documents(self.files(self.write("in.txt", f"a{mark}b"))[0].pieces(sources.START)), [f"a{mark}b"])
+        path = self.write("wrong.txt", f"{mark}ab".encode() + b"\xff")
+        self.assert_refused(f"{path}: byte 5", paths=[path])
+
     def test_damaged_arrow_files_are_named(self):
         folder = self.write_dataset("set", [{"text": ["a", "b", "c"]}])
         path = os.path.join(folder, "data-00000-of-00001.arrow")
@@ -144,7 +190,25 @@ class SourcesTest(FolderTest):
         self.assert_refused(path, "--input_format", paths=[path])
         self.assertEqual(documents(self.files(path, input_format="text")[0].pieces(sources.START)), ["a"])
         self.assert_refused("there is no such file", paths=["absent.txt"])
+        for name in ("a.TXT", "a.Md", "A.POD"):
+            self.assertEqual(documents(self.files(self.write(name, "a"))[0].pieces(sources.START)), ["a"])
+        [file] = self.files(self.write_jsonl("a.JSONL", [{"text": "a"}]))
+        self.assertEqual(documents(file.pieces(sources.START)), ["a"])
+        [file] = self.files(self.write_parquet("a.Parquet", {"text": ["a"]}))
+        self.assertEqual(documents(file.pieces(sources.START)), ["a"])
         self.assert_refused("comes twice", paths=[path, os.path.join(self.folder, ".", "corpus.dat")], input_format="text")
+
+
+    def test_what_is_no_regular_file_is_named(self):
+        fifo, loop, server = self.folder / "a.txt", self.folder / "loop.txt", socket.socket(socket.AF_UNIX)
+        os.mkfifo(fifo)
+        loop.symlink_to(loop)
+        self.addCleanup(server.close)
+        server.bind(str(self.folder / "b.txt"))
+        for path in (fifo, self.folder / "b.txt", "/dev/null"):
+            self.assert_refused(f"{path}: is not a regular file", paths=[str(path)], input_format="text")
+        self.assert_refused(f"{loop}: Too many levels of symbolic links", paths=[str(loop)])
+        self.assert_refused("-: there is no such file", paths=["-"])
 
 
 if __name__ == "__main__":

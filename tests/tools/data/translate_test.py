@@ -35,6 +35,7 @@ class TranslateTest(FolderTest):
     def test_nothing_is_put_before_or_behind(self):
         self.assertEqual(self.translate("bytes", "encode", b"a\n"), b"97 10\n")
         self.assertEqual(self.translate("bytes", "encode", b""), b"\n")
+        self.assertEqual(self.translate("bytes", "encode", b"\xef\xbb\xbfa\n"), b"97 10\n")
         self.assertEqual(self.translate("bytes", "decode", b""), b"")
 
     # A model may have more tokens than its tokenizer.
@@ -45,8 +46,11 @@ class TranslateTest(FolderTest):
 
     def test_what_is_wrong_is_2_and_named(self):
         self.assertIn("byte 1 is not UTF-8", self.translate("bytes", "encode", b"a\xff", code=2))
-        for word in (b"-1", b"1.5", b"x", b"1,2", b"\xff"):
+        for word in (b"-1", b"1.5", b"x", b"1,2", b"\xff", b"9" * 5000):
             self.assertIn("is no token", self.translate("bytes", "decode", b"7 " + word, code=2))
+        split = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Isolated", "invert": False}
+        tokenizer = json_tokenizer(self.folder / "tokenizer.json", pre_tokenizer=split)
+        self.assertIn(f"the tokenizer {tokenizer} fails at standard input", self.translate(tokenizer, "encode", b"x" * 60, code=2))
         self.assertIn("there is no such file", self.translate(self.folder / "absent.json", "encode", b"a", code=2))
         self.assertIn("invalid choice", self.translate("bytes", "translate", b"a", code=2))
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
+#include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
@@ -31,7 +32,7 @@ std::string Llmc(int32_t magic, int32_t version, int32_t count, const std::vecto
 
 std::vector<int32_t> ReadAll(const TokenSource& source) {
   std::vector<int32_t> tokens(source.tokens());
-  source.Read(0, absl::MakeSpan(tokens));
+  EXPECT_TRUE(source.Read(0, absl::MakeSpan(tokens)).ok());
   return tokens;
 }
 
@@ -61,7 +62,7 @@ TEST(TokenSourceTest, ReadsFromTheMiddle) {
   const std::string bytes = Bytes(kTokens);
   const auto source = TokenSource::FromBytes(bytes, TokenFormat::kUint16);
   std::vector<int32_t> two(2);
-  source->Read(1, absl::MakeSpan(two));
+  EXPECT_TRUE(source->Read(1, absl::MakeSpan(two)).ok());
   EXPECT_THAT(two, ElementsAre(65535, 0));
 }
 
@@ -199,7 +200,7 @@ TEST_F(OpenTokensTest, AGivenFormatWinsOverTheName) {
   EXPECT_EQ(Open("a", "text", TokenFormat::kUint16)->tokens(), 2);
 }
 
-TEST_F(OpenTokensTest, TheMappingMovesWithTheSource) {
+TEST_F(OpenTokensTest, TheFileMovesWithTheSource) {
   absl::StatusOr<TokenSource> source = Open("a.txt", "text");
   ASSERT_TRUE(source.ok()) << source.status();
   const TokenSource moved = *std::move(source);
@@ -281,7 +282,7 @@ TEST_F(OpenTokensTest, SeveralFilesAreOneSequence) {
   for (int64_t begin = 0; begin <= 4; ++begin) {
     for (int64_t end = begin; end <= 4; ++end) {
       std::vector<int32_t> some(end - begin);
-      source->Read(begin, absl::MakeSpan(some));
+      EXPECT_TRUE(source->Read(begin, absl::MakeSpan(some)).ok());
       for (int64_t i = begin; i < end; ++i) EXPECT_EQ(some[i - begin], 97 + i);
     }
   }

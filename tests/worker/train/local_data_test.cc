@@ -67,7 +67,7 @@ class LocalDataTest : public ::testing::Test {
   }
   static std::vector<int32_t> Read(const SampleReader& reader, const v1::Slot& slot) {
     std::vector<int32_t> tokens;
-    reader.ReadTraining(slot, &tokens);
+    EXPECT_TRUE(reader.ReadTraining(slot, &tokens).ok());
     return tokens;
   }
 

@@ -109,7 +109,7 @@ class ByHand {
       for (int i = 0; i < kSamples; i += kMicroBatch) {
         std::vector<int32_t> tokens;
         const v1::Slot part = PartOf(opened.open.slots(0), kSamples * h + i, kMicroBatch);
-        samples_.ReadTraining(part, &tokens);
+        EXPECT_TRUE(samples_.ReadTraining(part, &tokens).ok());
         const TokenBatch batch = {.tokens = tokens, .sequences = kMicroBatch};
         EXPECT_TRUE(node_->GradientRound({batch}, GradientAt::kCopy, /*first=*/i == 0).ok());
       }

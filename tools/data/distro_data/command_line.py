@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 
 from . import streams, translate
@@ -29,6 +30,9 @@ lines. An empty one is left out.
 
 `distro-data tokenizer` converts text to token numbers and back, for other programs (`distro-data tokenizer --help`).
 
+All inputs are looked at before work begins. A row that cannot be converted stops it, and the message names the row: repair it,
+and the same command continues.
+
 The same inputs, tokenizer and flags give the same bytes, for any --processes. After an interruption, even by kill -9, the
 same command continues the conversion, and the result has the same bytes.
 """
@@ -42,11 +46,16 @@ examples:
 exit codes:
   0    done
   1    failure: such as a full disk or a killed process; the same command continues
-  2    a flag, an input or the output folder must be fixed: the message names it, with line or row
+  2    a flag, an input or the output folder must be fixed: the message names it, with line or row; the same command continues
   3    --out holds a finished index; nothing was done
-  130  interrupted; the same command continues
+  129, 130, 143  interrupted (SIGHUP, SIGINT, SIGTERM); the same command continues
 """
-EXIT_FAILED, EXIT_USAGE, EXIT_FINISHED, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_FAILED, EXIT_USAGE, EXIT_FINISHED, EXIT_SIGNAL = 1, 2, 3, 128
+STOPS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """A signal asked for the end; its argument is the signal."""
 
 
 def whole_number(text):
@@ -91,8 +100,9 @@ def run(flags):
     options = Options(out=flags.out, files=files, tokenizer=tokenizer, field=flags.field, shard_tokens=flags.shard_tokens,
                       processes=flags.processes)
     index, empty = convert(options)
-    said = (f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
-            f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}\n")
+    said = streams.line(
+        f"{os.path.join(flags.out, 'index.json')}: {index['tokens']} tokens of {index['documents']['count']} documents in"
+        f" {len(index['shards'])} shards, vocabulary {index['vocabulary_size']}, fingerprint {index['fingerprint']}")
     if empty:
         said += f"left out: {empty} documents without text\n"
     return said
@@ -113,6 +123,9 @@ def work(words):
     if words[:1] == ["tokenizer"]:
         return translate.main(words[1:])
     flags = parser().parse_args(words)
+    for number in STOPS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, stop)
     try:
         said = run(flags)
     except InputError as wrong:
@@ -123,12 +136,17 @@ def work(words):
         return fail(f"{wrong}; the same command continues where this one ended", EXIT_FAILED)
     except MemoryError:
         return fail("out of memory; give fewer --processes: the same command continues where this one ended", EXIT_FAILED)
-    except KeyboardInterrupt:
-        return fail("interrupted; the same command continues where this one ended", EXIT_INTERRUPTED)
+    except Stopped as stopped:
+        (number,) = stopped.args
+        return fail(f"stopped by {signal.Signals(number).name}; the same command continues where this one ended", EXIT_SIGNAL + number)
     sys.stdout.write(said)
     return 0
 
 
+def stop(number, frame):
+    raise Stopped(number)
+
+
 def fail(message, code):
-    streams.say(f"distro-data: {message}\n")
+    streams.say(streams.line(f"distro-data: {message}"))
     return code

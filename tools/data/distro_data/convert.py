@@ -11,12 +11,12 @@ import json
 import os
 import time
 
-from . import inputs, shards
+from . import consumed, shards
 from .encoders import Tokenizer
 from .errors import FinishedError, InputError
 from .pool import encode_all
 from .progress import Progress, size
-from .streams import say
+from .streams import line, say
 
 INDEX = "index.json"
 PROGRESS = "progress.json"
@@ -39,30 +39,42 @@ class Options:
 class Unit:
     """The work that a process encodes at once."""
     pieces: list = dataclasses.field(default_factory=list)  # (text, ends its document)
+    names: list = dataclasses.field(default_factory=list)   # of the pieces' documents
+    records: dict = dataclasses.field(default_factory=dict)  # of the files that it is of, by number, as of its end
     size: int = 0
     empty: int = 0      # documents without text
     place: list = None  # (number of a file, place in it) of the next unit
     done: int = 0       # bytes of all files before `place`
 
 
-def units(files, place):
-    """The units of `files` from a unit's `place` on; [] is the start."""
+def units(files, place, record=None):
+    """The units of `files` from a unit's `place` on, [] is the start; `record` is that of a file that was begun. An InputError comes
+    after the unit of what was read before it."""
     number, *inner = place or [0]
     unit = Unit()
     before = sum(file.size for file in files[:number])
-    for number in range(number, len(files)):
-        for piece in files[number].pieces(inner):
-            if piece.text:
-                unit.pieces.append((piece.text, piece.ends))
-                unit.size += len(piece.text)
-            else:
-                unit.empty += 1
-            unit.place, unit.done = [number, *piece.place], before + piece.done
-            if unit.size >= UNIT_BYTES:
-                yield unit
-                unit = Unit()
-        inner = []
-        before += files[number].size
+    try:
+        for number in range(number, len(files)):
+            record = record or consumed.begin(files[number])
+            for piece in files[number].pieces(inner):
+                consumed.add(record, piece)
+                if piece.text:
+                    unit.pieces.append((piece.text, piece.ends))
+                    unit.names.append(piece.name)
+                    unit.size += len(piece.text)
+                else:
+                    unit.empty += 1
+                unit.place, unit.done, unit.records[number] = [number, *piece.place], before + piece.done, record.copy()
+                if unit.size >= UNIT_BYTES:
+                    yield unit
+                    unit = Unit()
+            before += files[number].size
+            unit.place, unit.done, unit.records[number] = [number + 1], before, record
+            inner, record = [], None
+    except InputError:
+        if unit.place:
+            yield unit
+        raise
     if unit.place:
         yield unit
 
@@ -70,8 +82,7 @@ def units(files, place):
 def settings(options):
     """The settings that must be the same for a conversion to continue."""
     tokenizer = options.tokenizer
-    return {"conversion": CONVERSION, "inputs": inputs.identity(options.files), "formats": [type(file).__name__ for file in options.files],
-            "field": options.field, "tokenizer": [tokenizer.kind, tokenizer.sha256, tokenizer.library],
+    return {"conversion": CONVERSION, "field": options.field, "tokenizer": [tokenizer.kind, tokenizer.sha256, tokenizer.library],
             "end_token": tokenizer.end_token, "shard_tokens": options.shard_tokens}
 
 
@@ -80,14 +91,20 @@ def own(folder):
     """Creates the folder and locks it for this process."""
     try:
         os.makedirs(folder, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY)
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"--out: {folder} is, or lies in, a file; give a folder") from None
-    lock = os.open(folder, os.O_RDONLY)
+    except OSError as wrong:
+        raise InputError(f"--out: {folder}: {wrong.strerror}; give a folder that can be written") from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"--out: another distro-data works in {folder}") from None
+        except OSError as wrong:
+            raise InputError(f"--out: {folder}: its file system has no locks (flock: {wrong.strerror}); give a folder on another") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"--out: {folder}: cannot be written; give a folder that can")
         yield
     finally:
         os.close(lock)
@@ -97,7 +114,7 @@ def load_state(options):
     """The state that an earlier process left, or that of a new conversion. FinishedError, InputError: the folder cannot be used."""
     def path(name):
         return os.path.join(options.out, name)
-    begin = {"settings": settings(options), "place": [], "done": 0, "empty": 0, "writer": None}
+    begin = {"settings": settings(options), "inputs": [], "place": [], "done": 0, "empty": 0, "writer": None}
     if not os.path.exists(path(PROGRESS)):
         if os.path.exists(path(INDEX)):
             raise FinishedError(f"{path(INDEX)} is finished, nothing was done; to convert again give another --out")
@@ -108,7 +125,10 @@ def load_state(options):
     try:
         with open(path(PROGRESS), encoding="utf-8") as file:
             state = json.load(file)
-        other = [key for key, value in begin["settings"].items() if state["settings"].get(key) != value]
+        other = [f"{key}: {state['settings'].get(key)}, and now {value}" for key, value in begin["settings"].items()
+                 if state["settings"].get(key) != value]
+        if "inputs" not in state:
+            state["inputs"] = consumed.of_older(state["settings"], state["place"])
     except (ValueError, KeyError, AttributeError, TypeError):
         raise InputError(f"{path(PROGRESS)}: is damaged; empty the folder and begin again") from None
     if other:
@@ -117,6 +137,7 @@ def load_state(options):
     if os.path.exists(path(INDEX)):  # ended between the last two steps
         forget(options.out)
         raise FinishedError(f"{path(INDEX)} is finished")
+    consumed.continue_in(options.files, state)
     return state
 
 
@@ -125,12 +146,14 @@ def convert(options):
     with own(options.out):
         state = load_state(options)
         if state["writer"]:
-            say(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}\n")
+            say(line(f"continuing at {size(state['done'])} of {size(sum(file.size for file in options.files))}"))
         writer = shards.Writer(options.out, options.tokenizer.token_bytes, options.shard_tokens, state["writer"])
         with contextlib.closing(writer):
-            encode(options, state, writer)
-            if inputs.identity(options.files) != state["settings"]["inputs"]:
-                raise InputError("an input changed while it was read; empty the folder of --out and begin again when it is whole")
+            try:
+                encode(options, state, writer)
+            except InputError as wrong:
+                checkpoint(options, state, writer)
+                raise InputError(f"{wrong}; then the same command continues where this one ended") from None
             writer.finish()
         if writer.tokens == 0:
             raise InputError("the inputs hold no text: there is no token to write")
@@ -150,15 +173,25 @@ def forget(folder):
 def encode(options, state, writer):
     progress = Progress("encoding", sum(file.size for file in options.files), state["done"])
     saved = time.monotonic()
-    for unit, tokens, ends in encode_all(units(options.files, state["place"]), options.tokenizer, options.processes):
+    begun = state["inputs"][-1].copy() if state["place"][1:] else None
+    for unit, tokens, ends in encode_all(units(options.files, state["place"], begun), options.tokenizer, options.processes):
         empty, whole = writer.write(tokens, ends)
         state["empty"] += unit.empty + empty
         state["place"], state["done"] = unit.place, unit.done
+        for number, record in unit.records.items():
+            state["inputs"][number:] = [record]
         progress.update(unit.done, writer.tokens)
         if whole or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            shards.save(os.path.join(options.out, PROGRESS), {**state, "writer": writer.checkpoint()})
+            checkpoint(options, state, writer)
             saved = time.monotonic()
     progress.end()
+    for file, record in zip(options.files, state["inputs"]):
+        if how := consumed.changed(file, record):
+            raise InputError(f"{file.path}: changed while it was read: {how}; wait until it is whole")
+
+
+def checkpoint(options, state, writer):
+    shards.save(os.path.join(options.out, PROGRESS), {**state, "writer": writer.checkpoint()})
 
 
 def make_index(options, writer):

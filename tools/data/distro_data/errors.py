@@ -11,3 +11,7 @@ class FinishedError(Exception):
 
 class ProcessError(Exception):
     """A process of the pool died: exit code 1."""
+
+
+class EncodeError(Exception):
+    """A tokenizer failed at a text. Arguments, for other processes to get it too: which of the texts, and why."""

@@ -1,33 +1,31 @@
-"""Lists the files of the command line's inputs, in order, and identifies them, so that a conversion continues only with the
-same ones."""
+"""Lists the files of the command line's inputs, in order."""
 
 import json
 import os
 
 from .errors import InputError
-from .foreign import refuse_foreign
-from .sources import ArrowFile, JsonLines, ParquetFile, TextFile
+from .sources import ArrowFile, JsonLines, ParquetFile, TextFile, regular_file
 
 FORMATS = ("text", "jsonl", "parquet")
 BY_NAME = {".txt": "text", ".md": "text", ".pod": "text", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 def open_inputs(paths, input_format, field):
-    """A source for every file, in the order that they are read."""
+    """A source for every file, in the order that they are read. InputError: one is not what it is taken for; all are looked at."""
     files = []
     for path in paths:
         if os.path.isdir(path):
             files += [ArrowFile(file, field) for file in dataset_files(path)]
-        elif not os.path.isfile(path):
-            raise InputError(f"{path}: there is no such file" if not os.path.exists(path) else f"{path}: is not a regular file")
         else:
+            regular_file(path, "give files, or the folder of a dataset")
             files.append(open_file(path, format_of(path) if input_format == "auto" else input_format, field))
     seen = set()
     for file in files:
         if (real := os.path.realpath(file.path)) in seen:
             raise InputError(f"{file.path}: comes twice")
         seen.add(real)
-        refuse_foreign(file.path, may_be_page=isinstance(file, TextFile))
+    for file in files:
+        file.check()
     return files
 
 
@@ -38,7 +36,7 @@ def open_file(path, kind, field):
 
 
 def format_of(path):
-    kind = BY_NAME.get(os.path.splitext(path)[1])
+    kind = BY_NAME.get(os.path.splitext(path)[1].lower())
     if kind is None:
         raise InputError(f"{path}: the name does not tell the format ({', '.join(BY_NAME)} do, and a folder of a dataset); give"
                          f" --input_format {', '.join(FORMATS)}; what is compressed is to be unpacked first")
@@ -47,6 +45,8 @@ def format_of(path):
 
 def dataset_files(folder):
     """The Arrow files of a dataset that `datasets` saved with save_to_disk, in its order."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise InputError(f"{folder}: this folder cannot be read; have its permissions changed")
     if os.path.exists(os.path.join(folder, "dataset_dict.json")):
         splits = read_json(os.path.join(folder, "dataset_dict.json")).get("splits", [])
         raise InputError(f"{folder}: holds the splits {', '.join(map(str, splits))}; give the folder of one, as in"
@@ -71,15 +71,12 @@ def dataset_files(folder):
 
 def read_json(path):
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             value = json.load(file)
+    except OSError as wrong:
+        raise InputError(f"{path}: cannot be read: {wrong.strerror}") from None
     except ValueError as wrong:
         raise InputError(f"{path}: is not JSON: {wrong}; save the dataset again") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: is not a JSON object; save the dataset again")
     return value
-
-
-def identity(files):
-    """The present identity of the files."""
-    return [[os.path.abspath(file.path), (about := os.stat(file.path)).st_size, about.st_mtime_ns] for file in files]

@@ -24,6 +24,11 @@ def say(text, stream=None):
         stream.flush()
 
 
+def line(message):
+    """A line of a message, in which what is not printable, of names and values of others, is escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(message)) + "\n"
+
+
 def finish(code):
     """The exit code, once the results are written. One who ended before that has read enough: `| head -1`."""
     try:

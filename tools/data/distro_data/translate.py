@@ -7,9 +7,10 @@ import argparse
 import itertools
 import sys
 
-from .encoders import make_encoder, open_tokenizer
+from .encoders import limit_memory, make_encoder, open_tokenizer, panics_as_errors
 from .errors import InputError
-from .streams import say
+from .sources import BYTE_ORDER_MARK
+from .streams import line, say
 
 DESCRIPTION = """\
 Turns text into the numbers of its tokens, or back, with a tokenizer of distro-data:
@@ -24,6 +25,7 @@ Nothing is put before or behind the text. distro-worker runs both:
 EPILOG = """\
 exit codes:
   0  done
+  1  standard output cannot be written
   2  the tokenizer or the input must be fixed: the message says what
 """
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -50,7 +52,7 @@ def encode(encoder, given):
 def parse(given):
     words = given.split()
     for word in words:
-        if not word.isdigit():
+        if not word.isdigit() or len(word) > 10:
             raise InputError(f"standard input: {word[:40].decode(errors='replace')!r} is no token: give numbers with blanks between them")
     return [int(word) for word in words]
 
@@ -66,9 +68,16 @@ def main(arguments):
     flags = parser().parse_args(arguments)
     try:
         encoder = make_encoder(open_tokenizer(flags.tokenizer, "none", only_text=True))
+        limit_memory()
         work = encode if flags.direction == "encode" else decode
-        sys.stdout.buffer.write(work(encoder, sys.stdin.buffer.read()))
+        given = sys.stdin.buffer.read().removeprefix(BYTE_ORDER_MARK)
+        try:
+            with panics_as_errors():
+                done = work(encoder, given)
+        except (RuntimeError, MemoryError) as wrong:
+            raise InputError(f"the tokenizer {flags.tokenizer} fails at standard input: {wrong or 'it needs too much memory'}") from None
+        sys.stdout.buffer.write(done)
         return 0
     except InputError as wrong:
-        say(f"distro-data: {wrong}\n")
+        say(line(f"distro-data: {wrong}"))
         return 2
