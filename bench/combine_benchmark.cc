@@ -46,8 +46,7 @@ void BM_CombineSegment(benchmark::State& state) {
   }
   const auto method = *MakeRoundMethod(config, layout, "");
   for (auto _ : state) {
-    const auto result =
-        method->Combine({}, payloads, RoundMethod::Keep::kNothing, threads, *Clock::Real());
+    const auto result = method->Combine({}, payloads, threads, *Clock::Real());
     if (!result.ok()) return state.SkipWithError(result.status().ToString().c_str());
   }
   state.SetItemsProcessed(state.iterations() * workers * kKept *

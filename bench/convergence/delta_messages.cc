@@ -45,6 +45,12 @@ Block BlockAt(const BlockSite& site, absl::Span<const float> elements) {
   return block;
 }
 
+// One block of a message; borrowed.
+struct SentBlock {
+  absl::Span<const uint16_t> positions;
+  absl::Span<const int64_t> values;
+};
+
 SentBlock BlockOf(const DeltaMessage& message, int64_t block) {
   const size_t k = message.k, first = block * k;
   return {.positions = absl::MakeSpan(message.positions).subspan(first, k),
@@ -206,23 +212,29 @@ DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const
     for (const DeltaMessage* message : messages) {
       const SentBlock sent = BlockOf(*message, block);
       if (std::ranges::all_of(sent.values, [](int64_t value) { return value == 0; })) continue;
-      accumulator.Add(extent, sent.positions, sent.values, sent.weight);
+      accumulator.Add(extent, sent.positions, sent.values, /*weight=*/1);
     }
     accumulator.EmitBlock(rule, &means);
   });
   return means;
 }
 
-std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
-                                             const BlockForms& forms) {
-  std::vector<AgreementCounts> counts(messages.size());
-  std::vector<SentBlock> sent;
+PairCounts CompareMessages(absl::Span<const DeltaMessage* const> messages,
+                           const BlockForms& forms) {
+  PairCounts pairs(messages.size());
+  std::vector<SentSigns> sent(messages.size());
+  std::vector<std::vector<int8_t>> signs(messages.size());  // of the block
   ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
-    sent.clear();
-    for (const DeltaMessage* message : messages) sent.push_back(BlockOf(*message, block));
-    CompareSent(ExtentOfBlock(site, forms.as_dct[tensor]), sent, absl::MakeSpan(counts));
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const SentBlock of = BlockOf(*messages[i], block);
+      signs[i].clear();
+      for (const int64_t value : of.values)
+        signs[i].push_back(static_cast<int8_t>((value > 0) - (value < 0)));
+      sent[i] = {.positions = of.positions, .signs = signs[i]};
+    }
+    pairs.AddBlock(ExtentOfBlock(site, forms.as_dct[tensor]), sent);
   });
-  return counts;
+  return pairs;
 }
 
 RoundedMeans RoundMeans(const DeltaMeans& means, int levels, double step) {

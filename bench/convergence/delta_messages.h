@@ -48,9 +48,8 @@ void ScaleBy(double factor, DeltaMessage* message);
 DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const BlockForms& forms,
                            const MeanRule& rule);
 
-// How each message compares with the sum of the others, in their order.
-std::vector<AgreementCounts> CompareMessages(absl::Span<const DeltaMessage* const> messages,
-                                             const BlockForms& forms);
+// How the messages compare with each other.
+PairCounts CompareMessages(absl::Span<const DeltaMessage* const> messages, const BlockForms& forms);
 
 // Means as workers receive them: rounded to `levels` levels that are 2^step apart, with the level
 // of each (the lowest is dropped). One level: the mean magnitude of the block.

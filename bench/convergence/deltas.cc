@@ -211,6 +211,9 @@ absl::Status Check(const LocalRun& run, const DeltasSettings& settings) {
       return absl::InvalidArgumentError(
           absl::StrCat("settings: ", name, ": not a number for each worker"));
   }
+  if (static_cast<uint32_t>(settings.attackers) >= run.config.start_workers() &&
+      !settings.attack.empty())
+    return absl::InvalidArgumentError("settings: attackers: as many as there are workers");
   return absl::OkStatus();
 }
 

@@ -64,10 +64,8 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
       continue;
     }
     updates[i] = workers[i]->update();
-    if (i + 1 == workers.size() && !settings_.attack.empty()) {
-      Attack(settings_, layout_,
-             {.seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_},
-             &updates[i]);
+    if (!settings_.attack.empty() && i + settings_.attackers >= workers.size()) {
+      Falsify(i, &updates);
       workers[i]->message() = MessageOf(updates[i]);
     }
     messages[i] = &workers[i]->message();
@@ -90,6 +88,17 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
   if (settings_.decay_in_update)
     outcome.decay = std::accumulate(rates_.begin(), rates_.end(), 0.0) * config_.weight_decay();
   return outcome;
+}
+
+void DeltasAggregator::Falsify(size_t worker, std::vector<DeltaUpdate>* updates) const {
+  const DeltaUpdate& first = (*updates)[updates->size() - settings_.attackers];
+  DeltaUpdate& own = (*updates)[worker];
+  if (settings_.attack_together && &own != &first && first.blocks() > 0) {
+    own = first;
+    return;
+  }
+  Attack(settings_, layout_,
+         {.seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_}, &own);
 }
 
 void DeltasAggregator::FollowScales(const std::vector<DeltaUpdate>& updates,
@@ -116,17 +125,19 @@ void DeltasAggregator::ClipNorms(absl::Span<DeltasWorker* const> workers,
   }
 }
 
-void DeltasAggregator::Compare(const std::vector<int>& included,
-                               const std::vector<AgreementCounts>& counts) {
-  for (size_t i = 0; i < included.size(); ++i) {
-    const std::string name = absl::StrCat(included[i]);
-    agreement_.Add(RoundId(round_), name, counts[i]);
+void DeltasAggregator::Compare(const std::vector<int>& included, const PairCounts& pairs) {
+  for (size_t a = 0; a < included.size(); ++a) {
+    for (size_t b = 0; b < included.size(); ++b) {
+      if (a == b) continue;
+      agreement_.Add(RoundId(round_), absl::StrCat(included[a]), absl::StrCat(included[b]),
+                     pairs.Of(a, b));
+    }
   }
   const std::optional<std::string> worst = agreement_.Worst();
   int worker = 0;
   if (!worst.has_value() || !absl::SimpleAtoi(*worst, &worker)) return;
   suspected_.try_emplace(worker, round_);
-  agreement_.Clear();
+  agreement_.Remove(*worst);
 }
 
 void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
@@ -147,8 +158,7 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
   }
   const std::vector<BlockExtent> extents = DeltaExtents(layout_, forms_.as_dct, kSegment);
   const bool real = IsReal(settings_);
-  Compare(outcome->included,
-          real ? CompareDeltas(weighted, extents) : CompareMessages(included, forms_));
+  Compare(outcome->included, CompareMessages(included, forms_));
   const DeltaMeans all =
       real ? CombineDeltas(weighted, extents, rule) : CombineMessages(included, forms_, rule);
   const DeltaMeans means =

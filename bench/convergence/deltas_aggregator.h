@@ -51,9 +51,11 @@ class DeltasAggregator {
 
  private:
   bool Misses(int worker) const;
+  // Replaces an attacker's update, which is among `updates` [W].
+  void Falsify(size_t worker, std::vector<DeltaUpdate>* updates) const;
   void FollowScales(const std::vector<DeltaUpdate>& updates, const std::vector<int>& included);
   void ClipNorms(absl::Span<DeltasWorker* const> workers, const std::vector<int>& included) const;
-  void Compare(const std::vector<int>& included, const std::vector<AgreementCounts>& counts);
+  void Compare(const std::vector<int>& included, const PairCounts& pairs);
   void Combine(const std::vector<DeltaUpdate>& updates,
                const std::vector<const DeltaMessage*>& messages, DeltasOutcome* outcome);
 

@@ -14,6 +14,12 @@ void Copy(const TensorBuffer& from, TensorBuffer* to) {
   for (int i = 0; i < from.tensors(); ++i) std::ranges::copy(from.tensor(i), to->tensor(i).begin());
 }
 
+// Each row of `length` tokens.
+void Reverse(size_t length, std::vector<int32_t>* tokens) {
+  for (size_t first = 0; first < tokens->size(); first += length)
+    std::ranges::reverse(absl::MakeSpan(*tokens).subspan(first, length));
+}
+
 }  // namespace
 
 absl::Status DeltasWorker::GoOnFrom(const TensorBuffer& parameters) {
@@ -47,6 +53,8 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   DISTRO_RETURN_IF_ERROR(lab_.samples->ReadTraining(
       ConsecutiveSamples((step * workers + index_) * count, static_cast<uint32_t>(count)),
       &tokens_));
+  if (lab_.settings->backwards && static_cast<uint64_t>(index_) + 1 == workers)
+    Reverse(lab_.config->sequence_length() + 1, &tokens_);
   DISTRO_ASSIGN_OR_RETURN(const double loss,
                           lab_.model->LossAndGradient({.tokens = tokens_, .sequences = sequences},
                                                       copy_, Accumulation::kStore, &gradient_));

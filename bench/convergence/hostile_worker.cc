@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "common/base/random.h"
 #include "common/update/scale.h"
@@ -11,11 +12,24 @@ namespace {
 
 uint8_t CodeOf(const DeltasSettings& settings, uint8_t code, uint8_t cap,
                std::optional<uint8_t> median) {
-  if (settings.attack == "cap" || settings.attack == "inverted_cap") return cap;
+  if (settings.attack == "cap" || settings.attack == "inverted_cap" || settings.attack == "drift")
+    return cap;
   if (settings.attack != "inverted" || settings.attack_multiple == 0 || !median.has_value())
     return code;
   const double scale = std::ldexp(static_cast<double>(ScaleOf(*median)), -kScaleUnitBits);
   return std::min(ScaleCodeOf(settings.attack_multiple * scale), cap);
+}
+
+// Positions and signs of a block that are the same in every round.
+void Drift(uint64_t block, DeltaUpdate* update) {
+  std::set<uint16_t> chosen;
+  for (uint64_t draw = 0; chosen.size() < static_cast<size_t>(update->k); ++draw)
+    chosen.insert(static_cast<uint16_t>(SplitMix64(block, draw) % kBlockElements));
+  size_t i = block * update->k;
+  for (const uint16_t position : chosen) {
+    update->positions[i] = position;
+    update->signs[i++] = (SplitMix64(block, position) >> 32 & 1) != 0 ? int8_t{1} : int8_t{-1};
+  }
 }
 
 }  // namespace
@@ -26,6 +40,7 @@ void Attack(const DeltasSettings& settings, const Layout& layout, const HostileR
     const TensorLayout& tensor = layout.tensors()[i];
     for (int64_t b = tensor.first_block; b < tensor.first_block + tensor.matrix.Blocks(); ++b) {
       if (update->empty(b)) continue;
+      if (settings.attack == "drift") Drift(static_cast<uint64_t>(b), update);
       update->codes[b] = CodeOf(settings, update->codes[b], round.caps[i], round.medians[i]);
     }
   }

@@ -1,6 +1,9 @@
-// Compares the direction of a worker's update with those of the others: counts how often its signs
-// equal those of the sum of the others' updates, and finds workers that oppose the others beyond
-// chance (docs/protocol.md, "Agreement"). Pure; not thread-safe.
+// Compares the signs of each worker's update with those of every other worker, and finds workers
+// that oppose the others beyond chance (docs/protocol.md, "Agreement"). Pure; not thread-safe.
+//
+// A worker's agreement is the median of its agreements with the others: as long as fewer than half
+// of the workers are hostile, neither accomplices that confirm each other nor opponents of one
+// honest worker move it (docs/decisions/0036).
 //
 // Agreement near zero is normal: workers read different samples, and late in a run gradients are
 // mostly noise. With deltas all workers then oppose each other slightly (docs/decisions/0021). Only
@@ -8,35 +11,32 @@
 // poisoned update, broken arithmetic.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/codec/payload.h"
 #include "common/layout/matrix.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/votes.h"
 
 namespace distro {
 
-inline constexpr uint64_t kMinCommonVotes = 1000;
-// Rounds whose counts are summed.
-inline constexpr uint64_t kAgreementRounds = 128;
+// Two workers with fewer votes at the same positions are not compared.
+inline constexpr uint64_t kMinCommonVotes = 100;
+// All counts are halved after so many rounds.
+inline constexpr uint64_t kAgreementHalfLife = 64;
 // With only two workers that disagree, either may be wrong.
 inline constexpr int kMinJudgedWorkers = 3;
 
-// Counts the signs of one worker at positions where the sum of the others' updates is not zero.
+// Counts the positions that two workers sent.
 struct AgreementCounts {
-  uint64_t agree = 0;     // the sign of the others' sum
-  uint64_t disagree = 0;  // the other sign
+  uint64_t agree = 0;     // with one sign
+  uint64_t disagree = 0;  // with opposite signs
 
   uint64_t common() const { return agree + disagree; }
   // (agree - disagree) / sqrt(agree + disagree): about -1 to 1 for random signs. 0 without votes.
@@ -54,57 +54,74 @@ bool Suspicious(const AgreementCounts& counts, double typical);
 // The same with half of both limits: more than 3 * sqrt(n) and more than a twentieth of n.
 bool Doubtful(const AgreementCounts& counts, double typical);
 
-// Returns the counts of one payload. `votes` is the sum of all payloads of that segment before
-// download = top removes entries; it includes this payload times `weight` (0 on probation).
-// InvalidArgument: the payload does not decode.
-absl::StatusOr<AgreementCounts> CompareWithOthers(absl::string_view payload,
-                                                  const PayloadExpectation& expected, int weight,
-                                                  const Votes& votes);
-
-// Deltas: one block of a worker's update.
-struct SentBlock {
-  absl::Span<const uint16_t> positions;  // as in DeltaUpdate
-  absl::Span<const int64_t> values;  // with their signs, at most kMaxScale in magnitude; 0: none
-  int weight = 1;                    // n_w
+// What a worker sent in a block; borrowed.
+struct SentSigns {
+  absl::Span<const uint16_t> positions;  // ascending
+  absl::Span<const int8_t> signs;        // +1 or -1 each; 0: none
 };
-// Adds to the counts [sent] of included workers. Positions outside the tensor do not count.
-// Requires weights that sum to at most kMaxDeltaWeights.
-void CompareSent(const BlockExtent& extent, absl::Span<const SentBlock> sent,
-                 absl::Span<AgreementCounts> counts);
-// Returns the counts of the updates included in a segment, in their order. Requirements as
-// CombineDeltas.
-std::vector<AgreementCounts> CompareDeltas(absl::Span<const WeightedDelta> updates,
-                                           absl::Span<const BlockExtent> extents);
 
-// The counts of the workers over the last kAgreementRounds rounds. One segment per round is enough.
-class Agreement {
+// The counts of each pair of the workers that sent updates of a segment. It needs memory of W^2
+// counts and time of the sum, over positions, of the squares of their senders.
+class PairCounts {
  public:
-  // Adds to the worker's counts of that round. Rounds do not descend.
-  void Add(RoundId round, absl::string_view name, const AgreementCounts& counts);
-  // All zero for an unknown name.
-  AgreementCounts Of(absl::string_view name) const;
+  explicit PairCounts(size_t workers) : workers_(workers), counts_(workers * workers) {}
 
-  // Returns the suspicious worker with the lowest score (the first name among equals), if at least
-  // kMinJudgedWorkers workers have kMinCommonVotes votes; typical is the lower median of their
-  // shares. Only one at a time: its votes are part of the sums for the others, so call Clear() when
-  // it is removed from the run.
-  std::optional<std::string> Worst() const;
-  // Whether the worker is Doubtful; false while there are too few workers to judge.
-  bool Doubts(absl::string_view name) const;
-  void Clear() { workers_.clear(); }
+  // Adds one block. Positions outside the tensor do not count. Requires one entry per worker, and
+  // positions below kBlockElements.
+  void AddBlock(const BlockExtent& extent, absl::Span<const SentSigns> sent);
+
+  size_t workers() const { return workers_; }
+  // The same for (b, a). Requires two different workers.
+  const AgreementCounts& Of(size_t a, size_t b) const {
+    return counts_[a < b ? a * workers_ + b : b * workers_ + a];
+  }
 
  private:
-  struct Window {
-    std::deque<std::pair<uint64_t, AgreementCounts>> rounds = {};  // ascending
-    AgreementCounts sum = {};
+  struct Entry {
+    uint32_t worker;
+    int8_t sign;
+    int32_t next;  // entry of the same position, -1: none
   };
-  void DropBefore(uint64_t round);
-  // The lower median of the shares, at most 0; not set while fewer than kMinJudgedWorkers have
-  // votes.
-  std::optional<double> Typical() const;
 
-  std::map<std::string, Window, std::less<>> workers_;
-  uint64_t newest_ = 0;
+  size_t workers_;
+  std::vector<AgreementCounts> counts_;  // [a * workers + b], a < b
+  std::array<int32_t, kBlockElements> first_ = [] {
+    std::array<int32_t, kBlockElements> none;
+    none.fill(-1);
+    return none;
+  }();
+  std::vector<Entry> entries_;  // of the block
+};
+
+// The agreement of the workers of a run in the last rounds.
+class Agreement {
+ public:
+  // Adds a comparison of `worker` with `other` in that round; it does not count for `other`. Rounds
+  // do not descend. One segment per round is enough.
+  void Add(RoundId round, absl::string_view worker, absl::string_view other,
+           const AgreementCounts& counts);
+
+  // The counts of the median of the worker's comparisons that have kMinCommonVotes votes, ordered
+  // by share; the upper of two. All zero if there is none.
+  AgreementCounts Of(absl::string_view worker) const;
+
+  // Returns the suspicious worker with the lowest score (the first name among equals), if at least
+  // kMinJudgedWorkers workers are judged: those compared with two others or more. Typical is the
+  // lower median of their shares.
+  std::optional<std::string> Worst() const;
+  // Whether the worker is Doubtful; false while there are too few workers to judge.
+  bool Doubts(absl::string_view worker) const;
+  // Forgets everything about a worker; the others keep what they have among each other.
+  void Remove(absl::string_view worker);
+
+ private:
+  using Others = std::map<std::string, AgreementCounts, std::less<>>;
+  void HalveUntil(uint64_t round);
+  // By name; empty if too few are judged.
+  std::map<std::string, AgreementCounts> Judged() const;
+
+  std::map<std::string, Others, std::less<>> workers_;
+  uint64_t halvings_ = 0;  // since round 0
 };
 
 }  // namespace distro

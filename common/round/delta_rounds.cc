@@ -71,10 +71,9 @@ class DeltaRounds final : public RoundMethod {
   }
 
   absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SentPayload> payloads,
-                                        Keep keep, int threads, const Clock& clock) const override;
-  absl::StatusOr<std::vector<AgreementCounts>> Compare(RoundPlace place,
-                                                       absl::Span<const ComparedPayload> payloads,
-                                                       const SegmentResult& result) const override;
+                                        int threads, const Clock& clock) const override;
+  absl::StatusOr<PairCounts> Compare(RoundPlace place,
+                                     absl::Span<const absl::string_view> payloads) const override;
 
  private:
   int kept() const { return static_cast<int>(config_.kept_per_block()); }
@@ -135,8 +134,7 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
 
 absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
                                                    absl::Span<const SentPayload> payloads,
-                                                   Keep /*keep*/, int threads,
-                                                   const Clock& clock) const {
+                                                   int threads, const Clock& clock) const {
   const absl::Duration start = clock.MonotonicNow();
   SegmentInput input = {.expected = Expect(place),
                         .payloads = {},
@@ -170,34 +168,29 @@ absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
   return result;
 }
 
-absl::StatusOr<std::vector<AgreementCounts>> DeltaRounds::Compare(
-    RoundPlace place, absl::Span<const ComparedPayload> payloads,
-    const SegmentResult& /*result*/) const {
+absl::StatusOr<PairCounts> DeltaRounds::Compare(
+    RoundPlace place, absl::Span<const absl::string_view> payloads) const {
   const PayloadExpectation expected = Expect(place);
   const std::vector<BlockExtent> extents = DeltaExtents(*layout_, as_dct_, place.segment);
   std::vector<DeltaUpdateReader> readers;
-  for (const ComparedPayload& payload : payloads) {
-    absl::StatusOr<DeltaUpdateReader> reader = DeltaUpdateReader::Create(payload.bytes, expected);
+  for (const absl::string_view payload : payloads) {
+    absl::StatusOr<DeltaUpdateReader> reader = DeltaUpdateReader::Create(payload, expected);
     if (!reader.ok()) return Damaged(reader.status());
     readers.push_back(*std::move(reader));
   }
-  std::vector<AgreementCounts> counts(payloads.size());
-  std::vector<SentBlock> sent(payloads.size());
-  std::vector<std::vector<int64_t>> values(payloads.size());
-  for (uint32_t block = 0; block < expected.blocks; ++block) {
+  PairCounts pairs(payloads.size());
+  std::vector<SentSigns> sent(payloads.size());
+  for (const BlockExtent& extent : extents) {
     for (size_t i = 0; i < payloads.size(); ++i) {
       const absl::StatusOr<const GapBlock<DeltaFormat>*> read = readers[i].NextBlock();
       if (!read.ok()) return Damaged(read.status());
       const GapBlock<DeltaFormat>& of = **read;
-      values[i].clear();
-      for (uint32_t j = 0; j < of.count; ++j) values[i].push_back(of.signs[j] * ScaleOf(of.code));
       sent[i] = {.positions = absl::MakeSpan(of.positions).first(of.count),
-                 .values = values[i],
-                 .weight = payloads[i].weight};
+                 .signs = absl::MakeSpan(of.signs).first(of.count)};
     }
-    CompareSent(extents[block], sent, absl::MakeSpan(counts));
+    pairs.AddBlock(extent, sent);
   }
-  return counts;
+  return pairs;
 }
 
 }  // namespace

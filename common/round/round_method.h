@@ -4,7 +4,7 @@
 //
 //   v1::StepParameters step = method.Step(round, medians, nullptr);    // into Open and the record
 //   DISTRO_RETURN_IF_ERROR(method.CheckUpdate(payload, place, step));  // of each that arrives
-//   result = method.Combine(place, payloads, Keep::kNothing, threads, clock);
+//   result = method.Combine(place, payloads, threads, clock);
 //
 // Immutable and thread-safe.
 #pragma once
@@ -24,7 +24,6 @@
 #include "common/round/agreement.h"
 #include "common/round_log/committed_round.h"
 #include "common/update/delta_caps.h"
-#include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 
@@ -51,13 +50,6 @@ struct SegmentResult {
   absl::Duration combine_time;
   absl::Duration encode_time;
   std::vector<LargestCodes> largest_codes = {};  // deltas: [payloads]
-  Votes all_votes = {};  // signs, with Keep::kForComparison: those before download = top
-};
-
-// An update to compare with the others; weight 0: it is not in the sum.
-struct ComparedPayload {
-  absl::string_view bytes;  // borrowed; valid
-  int weight = 0;
 };
 
 class RoundMethod {
@@ -81,17 +73,14 @@ class RoundMethod {
   // Combines payloads that have passed CheckUpdate; their order does not matter. No payload at all
   // gives a result without entries. `threads` share the blocks; the result does not depend on their
   // number. DataLoss: a checked payload does not decode (memory is damaged). Requires threads >= 1.
-  enum class Keep { kNothing, kForComparison };
   virtual absl::StatusOr<SegmentResult> Combine(RoundPlace place,
-                                                absl::Span<const SentPayload> payloads, Keep keep,
-                                                int threads, const Clock& clock) const = 0;
+                                                absl::Span<const SentPayload> payloads, int threads,
+                                                const Clock& clock) const = 0;
 
-  // Compares each worker's update with the others', in the order of `payloads`: all payloads of
-  // which `result` was combined, and those of weight 0. `result` was kept for comparison. DataLoss:
-  // as Combine.
-  virtual absl::StatusOr<std::vector<AgreementCounts>> Compare(
-      RoundPlace place, absl::Span<const ComparedPayload> payloads,
-      const SegmentResult& result) const = 0;
+  // Compares the workers' updates of a segment with each other, in the order of `payloads`, which
+  // have passed CheckUpdate. DataLoss: as Combine.
+  virtual absl::StatusOr<PairCounts> Compare(
+      RoundPlace place, absl::Span<const absl::string_view> payloads) const = 0;
 };
 
 // The method of a run. `config` is complete. `model_config_json` is the run's; deltas need it to

@@ -64,20 +64,10 @@ class SignRounds final : public RoundMethod {
   }
 
   absl::StatusOr<SegmentResult> Combine(RoundPlace place, absl::Span<const SentPayload> payloads,
-                                        Keep keep, int threads, const Clock& clock) const override;
+                                        int threads, const Clock& clock) const override;
 
-  absl::StatusOr<std::vector<AgreementCounts>> Compare(RoundPlace place,
-                                                       absl::Span<const ComparedPayload> payloads,
-                                                       const SegmentResult& result) const override {
-    std::vector<AgreementCounts> all;
-    for (const ComparedPayload& payload : payloads) {
-      const absl::StatusOr<AgreementCounts> counts =
-          CompareWithOthers(payload.bytes, Expect(place), payload.weight, result.all_votes);
-      if (!counts.ok()) return Damaged(counts.status());
-      all.push_back(*counts);
-    }
-    return all;
-  }
+  absl::StatusOr<PairCounts> Compare(RoundPlace place,
+                                     absl::Span<const absl::string_view> payloads) const override;
 
  private:
   int kept() const { return static_cast<int>(config_.kept_per_block()); }
@@ -107,7 +97,7 @@ absl::StatusOr<Part> SignRounds::CombineBlocks(absl::Span<const WeightedPayload>
 }
 
 absl::StatusOr<SegmentResult> SignRounds::Combine(RoundPlace place,
-                                                  absl::Span<const SentPayload> payloads, Keep keep,
+                                                  absl::Span<const SentPayload> payloads,
                                                   int threads, const Clock& clock) const {
   const PayloadExpectation expected = Expect(place);
   const absl::Duration start = clock.MonotonicNow();
@@ -137,9 +127,28 @@ absl::StatusOr<SegmentResult> SignRounds::Combine(RoundPlace place,
   FinishResult(EncodeVotes(IdentifyPayload(*layout_, place.round, place.segment), votes), &result);
   result.combine_time = combined - start;
   result.encode_time = clock.MonotonicNow() - combined;
-  if (keep == Keep::kForComparison)
-    result.all_votes = cuts() ? Concatenate(std::move(all)) : std::move(votes);
   return result;
+}
+
+absl::StatusOr<PairCounts> SignRounds::Compare(RoundPlace place,
+                                               absl::Span<const absl::string_view> payloads) const {
+  const PayloadExpectation expected = Expect(place);
+  std::vector<UpdateReader> readers;
+  for (const absl::string_view payload : payloads) {
+    absl::StatusOr<UpdateReader> reader = UpdateReader::Create(payload, expected);
+    if (!reader.ok()) return Damaged(reader.status());
+    readers.push_back(*std::move(reader));
+  }
+  PairCounts pairs(payloads.size());
+  std::vector<SentSigns> sent(payloads.size());
+  for (uint32_t block = 0; block < expected.blocks; ++block) {
+    for (size_t i = 0; i < payloads.size(); ++i) {
+      const absl::Status read = readers[i].NextBlock(&sent[i].positions, &sent[i].signs);
+      if (!read.ok()) return Damaged(read);
+    }
+    pairs.AddBlock(BlockExtent(), sent);
+  }
+  return pairs;
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
     DISTRO_ASSIGN_OR_RETURN(
         SegmentResult result,
         run_.method->Combine({.round = round_, .segment = SegmentId(s)}, Payloads(SegmentId(s)),
-                             RoundMethod::Keep::kNothing, /*threads=*/1, *Clock::Real()));
+                             /*threads=*/1, *Clock::Real()));
     codes.resize(result.largest_codes.size());
     for (size_t i = 0; i < codes.size(); ++i) AddLargestCodes(result.largest_codes[i], &codes[i]);
     outcome.segments.push_back(

@@ -37,10 +37,8 @@ absl::Status CombineClosed(
     std::vector<absl::StatusOr<SegmentResult>> results(batch.size());
     const int threads_each = threads / static_cast<int>(batch.size());
     RunParallel(threads, static_cast<int64_t>(batch.size()), [&](int /*thread*/, int64_t i) {
-      const auto keep = batch[i].audited.empty() ? RoundMethod::Keep::kNothing
-                                                 : RoundMethod::Keep::kForComparison;
       results[i] = run.method->Combine({.round = round, .segment = batch[i].segment},
-                                       batch[i].payloads, keep, threads_each, clock);
+                                       batch[i].payloads, threads_each, clock);
     });
     for (size_t i = 0; i < batch.size(); ++i) {
       DISTRO_RETURN_IF_ERROR(results[i].status());

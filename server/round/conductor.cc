@@ -169,7 +169,7 @@ absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& close
   context_.observer->OnPhase("log", shared_->now() - sent);
   if (closed.audited.empty()) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const Integrity::Counts counts,
-                          Audit(*context_.run->method, round, closed, result));
+                          Audit(*context_.run->method, round, closed));
   absl::MutexLock lock(&shared_->mu);
   shared_->integrity.AddAudit(round, counts);
   return absl::OkStatus();

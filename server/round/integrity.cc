@@ -33,15 +33,18 @@ absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout) {
 }
 
 absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round,
-                                        const ClosedSegment& closed, const SegmentResult& result) {
-  std::vector<ComparedPayload> payloads;
-  for (const Contribution& sent : closed.audited)
-    payloads.push_back({.bytes = *sent.payload, .weight = sent.weight});
-  DISTRO_ASSIGN_OR_RETURN(
-      const std::vector<AgreementCounts> counts,
-      method.Compare({.round = round, .segment = closed.segment}, payloads, result));
+                                        const ClosedSegment& closed) {
+  std::vector<absl::string_view> payloads;
+  for (const Contribution& sent : closed.audited) payloads.push_back(*sent.payload);
+  DISTRO_ASSIGN_OR_RETURN(const PairCounts pairs,
+                          method.Compare({.round = round, .segment = closed.segment}, payloads));
   Integrity::Counts all;
-  for (size_t i = 0; i < counts.size(); ++i) all.emplace_back(closed.audited[i].worker, counts[i]);
+  for (size_t a = 0; a < payloads.size(); ++a) {
+    for (size_t b = 0; b < payloads.size(); ++b) {
+      if (a != b && closed.audited[b].weight > 0)
+        all.push_back({closed.audited[a].worker, closed.audited[b].worker, pairs.Of(a, b)});
+    }
+  }
   return all;
 }
 
@@ -66,7 +69,7 @@ SegmentId Integrity::DrawAudited(RoundId round, absl::Time now) const {
 }
 
 void Integrity::AddAudit(RoundId round, const Counts& counts) {
-  for (const auto& [worker, count] : counts) agreement_.Add(round, worker, count);
+  for (const Comparison& of : counts) agreement_.Add(round, of.worker, of.other, of.counts);
 }
 
 void Integrity::Judge(const v1::RoundHeader& header, const Round& round, Membership* members) {
@@ -111,7 +114,7 @@ void Integrity::JudgeAgreement(Membership* members) {
   if (!worst) return;
   members->Apply(*worst, MemberEvent::kDisagrees, absl::StrCat("score ", AgreementScore(*worst)));
   const Worker* worker = members->Find(*worst);
-  if (worker == nullptr || worker->state == v1::MEMBER_STATE_QUARANTINED) agreement_.Clear();
+  if (worker == nullptr || worker->state == v1::MEMBER_STATE_QUARANTINED) agreement_.Remove(*worst);
 }
 
 void Integrity::TellContradiction(RoundId round) {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,10 +55,16 @@ class Integrity {
   // InvalidArgument: not one hash per tensor, or, for round 0, not those of the run's snapshot.
   absl::Status CheckReport(const v1::ReportStateRequest& request) const;
 
-  // Selects the segment of a round whose payloads are compared with the sum of the others. The
+  // Selects the segment of a round whose payloads are compared with each other. The
   // choice depends on the clock, so that a worker cannot know it before it has sent.
   SegmentId DrawAudited(RoundId round, absl::Time now) const;
-  using Counts = std::vector<std::pair<std::string, AgreementCounts>>;  // by worker
+  // Of a worker with another one whose update counts.
+  struct Comparison {
+    std::string worker;
+    std::string other;
+    AgreementCounts counts;
+  };
+  using Counts = std::vector<Comparison>;
   void AddAudit(RoundId round, const Counts& counts);
 
   // The open round is committed: applies its verdicts to the members.
@@ -92,7 +97,7 @@ class Integrity {
 // Compares each worker's payload of an audited segment with those of the others. DataLoss: a
 // checked payload does not decode.
 absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round,
-                                        const ClosedSegment& closed, const SegmentResult& result);
+                                        const ClosedSegment& closed);
 
 // Checks the hashes of an upload. InvalidArgument: there are hashes but not one per tensor, or they
 // do not combine to the state hash.

@@ -1,84 +1,83 @@
 #include "common/round/agreement.h"
 
-#include <array>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/plain_updates.h"
 
 namespace distro {
 namespace {
 
-using testing::Combine;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Optional;
-using testing::WeightedUpdate;
 
-constexpr PayloadIdentity kIdentity{.layout_hash = 1, .round = RoundId(2), .segment = SegmentId(3)};
+constexpr BlockExtent kWhole;
 
-// Signs at the given positions of one block, K = 4; fewer positions than K is no vote at all.
-SparseUpdate Update(const std::vector<std::array<int, 4>>& positions,
-                    const std::vector<std::array<int, 4>>& signs) {
-  SparseUpdate update{.k = 4, .positions = {}, .signs = {}};
-  for (const auto& block : positions)
-    for (const int p : block) update.positions.push_back(static_cast<uint16_t>(p));
-  for (const auto& block : signs)
-    for (const int s : block) update.signs.push_back(static_cast<int8_t>(s));
-  return update;
+// One worker's signs of a block: position -> sign.
+class Sent {
+ public:
+  Sent(const std::map<uint16_t, int8_t>& signs) {
+    for (const auto& [position, sign] : signs) {
+      positions_.push_back(position);
+      signs_.push_back(sign);
+    }
+  }
+  operator SentSigns() const { return {.positions = positions_, .signs = signs_}; }
+
+ private:
+  std::vector<uint16_t> positions_;
+  std::vector<int8_t> signs_;
+};
+
+TEST(PairCountsTest, CountsThePositionsThatBothSent) {
+  const Sent a({{1, 1}, {2, 1}, {3, -1}, {4, 1}}), b({{1, 1}, {2, -1}, {3, -1}, {9, 1}}),
+      c({{1, 1}, {3, 1}, {8, 1}, {9, 1}});
+  PairCounts pairs(3);
+  pairs.AddBlock(kWhole, {a, b, c});
+  EXPECT_EQ(pairs.Of(0, 1), (AgreementCounts{.agree = 2, .disagree = 1}));
+  EXPECT_EQ(pairs.Of(0, 2), (AgreementCounts{.agree = 1, .disagree = 1}));
+  EXPECT_EQ(pairs.Of(1, 2), (AgreementCounts{.agree = 2, .disagree = 1}));
+  EXPECT_EQ(pairs.Of(2, 1), pairs.Of(1, 2));
 }
 
-AgreementCounts Compare(const SparseUpdate& update, int weight, const Votes& votes) {
-  const std::string payload = EncodeUpdate(kIdentity, update);
-  const absl::StatusOr<AgreementCounts> counts =
-      CompareWithOthers(payload,
-                        {.layout_hash = 1,
-                         .round = RoundId(2),
-                         .segment = SegmentId(3),
-                         .blocks = static_cast<uint32_t>(update.blocks()),
-                         .k = 4},
-                        weight, votes);
-  return counts.ok() ? *counts : AgreementCounts{.agree = 9999, .disagree = 9999};
+TEST(PairCountsTest, BlocksAddUpAndDoNotMix) {
+  const Sent a({{1, 1}, {4095, 1}}), b({{2, 1}, {4095, 1}}), none({});
+  PairCounts pairs(2);
+  pairs.AddBlock(kWhole, {a, b});
+  pairs.AddBlock(kWhole, {b, a});
+  pairs.AddBlock(kWhole, {a, none});
+  pairs.AddBlock(kWhole, {none, b});
+  EXPECT_EQ(pairs.Of(0, 1), (AgreementCounts{.agree = 2, .disagree = 0}));
 }
 
-TEST(CompareWithOthersTest, CountsSignsAgainstTheSumOfTheOthers) {
-  const SparseUpdate own = Update({{1, 2, 3, 4}}, {{1, 1, -1, 1}});
-  const SparseUpdate b = Update({{1, 2, 3, 9}}, {{1, -1, -1, 1}});
-  const SparseUpdate c = Update({{1, 3, 8, 9}}, {{1, 1, 1, 1}});
-  const Votes votes = Combine({{WeightedUpdate{&own}, WeightedUpdate{&b}, WeightedUpdate{&c}}});
-  // 1: agrees; 2: V = 0, opposed by b; 3: the others cancel out; 4: nobody else.
-  EXPECT_EQ(Compare(own, 1, votes), (AgreementCounts{.agree = 1, .disagree = 1}));
+TEST(PairCountsTest, ABlockWithoutVotesCountsNothing) {
+  const std::vector<uint16_t> positions = {0, 0, 0, 0};
+  const std::vector<int8_t> zeros = {0, 0, 0, 0};
+  const SentSigns empty = {.positions = positions, .signs = zeros};
+  const Sent one(std::map<uint16_t, int8_t>{{0, 1}});
+  PairCounts pairs(2);
+  pairs.AddBlock(kWhole, {empty, one});
+  pairs.AddBlock(kWhole, {empty, empty});
+  EXPECT_EQ(pairs.Of(0, 1), AgreementCounts{});
 }
 
-TEST(CompareWithOthersTest, AWorkerOnProbationIsNotInTheSum) {
-  const SparseUpdate own = Update({{1, 2, 3, 4}}, {{1, 1, -1, 1}});
-  const SparseUpdate b = Update({{1, 2, 3, 9}}, {{1, -1, -1, 1}});
-  const Votes votes = Combine({{WeightedUpdate{&b}}});
-  EXPECT_EQ(Compare(own, 0, votes), (AgreementCounts{.agree = 2, .disagree = 1}));
+TEST(PairCountsTest, PositionsOutsideTheTensorDoNotCount) {
+  const Sent a({{0, 1}, {2, 1}, {64, 1}});
+  PairCounts pairs(2);
+  pairs.AddBlock({.rows = 1, .cols = 2, .last_cols = 2}, {a, a});
+  EXPECT_EQ(pairs.Of(0, 1).agree, 1u);
 }
 
-TEST(CompareWithOthersTest, ABlockWithoutVotesCountsNothing) {
-  const SparseUpdate own = Update({{0, 0, 0, 0}, {1, 2, 3, 4}}, {{0, 0, 0, 0}, {1, 1, 1, 1}});
-  const SparseUpdate b = Update({{1, 2, 3, 4}, {4, 5, 6, 7}}, {{1, 1, 1, 1}, {-1, 1, 1, 1}});
-  const Votes votes = Combine({{WeightedUpdate{&own}, WeightedUpdate{&b}}});
-  EXPECT_EQ(Compare(own, 1, votes), (AgreementCounts{.agree = 0, .disagree = 1}));
-}
-
-TEST(CompareWithOthersTest, DamagedPayloadsAreInvalid) {
-  const SparseUpdate own = Update({{1, 2, 3, 4}}, {{1, 1, 1, 1}});
-  std::string payload = EncodeUpdate(kIdentity, own);
-  payload.back() ^= 1;
-  EXPECT_EQ(
-      CompareWithOthers(
-          payload,
-          {.layout_hash = 1, .round = RoundId(2), .segment = SegmentId(3), .blocks = 1, .k = 4}, 1,
-          Combine({{WeightedUpdate{&own}}}))
-          .status()
-          .code(),
-      absl::StatusCode::kInvalidArgument);
-}
-
-TEST(SuspiciousTest, NeedsAThousandCommonVotes) {
-  EXPECT_FALSE(Suspicious({.agree = 0, .disagree = 999}, 0));
-  EXPECT_TRUE(Suspicious({.agree = 0, .disagree = 1000}, 0));
+TEST(SuspiciousTest, NeedsAHundredCommonVotes) {
+  EXPECT_FALSE(Suspicious({.agree = 0, .disagree = 99}, 0));
+  EXPECT_TRUE(Suspicious({.agree = 0, .disagree = 100}, 0));
 }
 
 TEST(SuspiciousTest, NeedsMoreThanSixStandardDeviations) {
@@ -96,7 +95,7 @@ TEST(SuspiciousTest, NeedsMoreThanATenthOfManyVotes) {
 }
 
 TEST(DoubtfulTest, NeedsHalfOfWhatIsSuspicious) {
-  EXPECT_FALSE(Doubtful({.agree = 0, .disagree = 999}, 0));
+  EXPECT_FALSE(Doubtful({.agree = 0, .disagree = 99}, 0));
   EXPECT_FALSE(Doubtful({.agree = 740, .disagree = 860}, 0)) << "3 standard deviations";
   EXPECT_TRUE(Doubtful({.agree = 739, .disagree = 861}, 0));
   EXPECT_FALSE(Doubtful({.agree = 47'500, .disagree = 52'500}, 0)) << "a twentieth";
@@ -119,77 +118,133 @@ TEST(SuspiciousTest, IsMeasuredFromWhatIsTypical) {
   EXPECT_TRUE(Suspicious({.agree = 4'000, .disagree = 6'000}, -0.09));
 }
 
-// Late in a run of deltas all of them do, since each buffer holds what others have sent by then.
-TEST(AgreementTest, WhoOpposesTheOthersAsTheyDoEachOtherIsNotFound) {
-  Agreement agreement;
-  agreement.Add(RoundId(0), "a", {.agree = 41'000, .disagree = 59'000});
-  agreement.Add(RoundId(0), "b", {.agree = 43'000, .disagree = 57'000});
-  agreement.Add(RoundId(0), "c", {.agree = 38'500, .disagree = 61'500});
-  EXPECT_EQ(agreement.Worst(), std::nullopt);
-  agreement.Add(RoundId(0), "hostile", {.agree = 20'000, .disagree = 80'000});
-  EXPECT_THAT(agreement.Worst(), Optional(std::string("hostile")));
+// Each of these workers compared with each other one, with counts that follow from their shares.
+class AgreementTest : public ::testing::Test {
+ protected:
+  // `share` is (agree - disagree) / votes, for both.
+  void Pair(const std::string& a, const std::string& b, double share, uint64_t votes = 1000,
+            uint64_t round = 0) {
+    const auto agree =
+        static_cast<uint64_t>(std::lround(static_cast<double>(votes) * (1 + share) / 2));
+    const AgreementCounts counts = {.agree = agree, .disagree = votes - agree};
+    agreement_.Add(RoundId(round), a, b, counts);
+    agreement_.Add(RoundId(round), b, a, counts);
+  }
+  // Every pair of `some`.
+  void Among(const std::vector<std::string>& some, double share) {
+    for (size_t i = 0; i < some.size(); ++i)
+      for (size_t j = 0; j < i; ++j) Pair(some[i], some[j], share);
+  }
+  // Every one of `some` with every one of `others`.
+  void Between(const std::vector<std::string>& some, const std::vector<std::string>& others,
+               double share, uint64_t votes = 1000) {
+    for (const std::string& a : some)
+      for (const std::string& b : others) Pair(a, b, share, votes);
+  }
+
+  // Those that are found, one after the other.
+  std::vector<std::string> Found() {
+    std::vector<std::string> found;
+    for (auto worst = agreement_.Worst(); worst.has_value(); worst = agreement_.Worst()) {
+      found.push_back(*worst);
+      agreement_.Remove(*worst);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  Agreement agreement_;
+};
+
+TEST_F(AgreementTest, OneThatOpposesTwoOthersIsFound) {
+  Pair("a", "c", 0.3);
+  Between({"b"}, {"a", "c"}, -0.6);
+  EXPECT_EQ(agreement_.Of("b"), (AgreementCounts{.agree = 200, .disagree = 800}));
+  EXPECT_THAT(Found(), ElementsAre("b"));
 }
 
-TEST(AgreementTest, OneThatOpposesTwoOthersIsFound) {
-  Agreement agreement;
-  for (uint64_t r = 0; r < 10; ++r) {
-    agreement.Add(RoundId(r), "a", {.agree = 60, .disagree = 50});
-    agreement.Add(RoundId(r), "b", {.agree = 20, .disagree = 90});
-    agreement.Add(RoundId(r), "c", {.agree = 55, .disagree = 55});
+// The honest ones are compared with each other at few positions, the others at all that they sent.
+TEST_F(AgreementTest, AccomplicesThatConfirmEachOtherAreFound) {
+  Among({"a", "b", "c", "d", "e"}, 0.1);
+  Between({"x", "y", "z"}, {"a", "b", "c", "d", "e"}, -0.9);
+  for (const auto& [one, other] : {std::pair{"x", "y"}, {"x", "z"}, {"y", "z"}})
+    Pair(one, other, 1, 1'000'000);
+  EXPECT_THAT(Found(), ElementsAre("x", "y", "z"));
+}
+
+TEST_F(AgreementTest, AnyMinorityOfAccomplicesIsFound) {
+  for (int workers = 3; workers <= 12; ++workers) {
+    for (int hostile = 1; 2 * hostile < workers; ++hostile) {
+      agreement_ = Agreement();
+      std::vector<std::string> good, bad;
+      for (int i = 0; i < workers - hostile; ++i) good.push_back(absl::StrCat("good", i));
+      for (int i = 0; i < hostile; ++i) bad.push_back(absl::StrCat("hostile", i));
+      Among(good, 0.2);
+      Among(bad, 1);
+      Between(good, bad, -0.8);
+      EXPECT_EQ(Found(), bad) << workers;
+    }
   }
-  EXPECT_EQ(agreement.Of("b"), (AgreementCounts{.agree = 200, .disagree = 900}));
-  EXPECT_THAT(agreement.Worst(), Optional(std::string("b")));
+}
+
+TEST_F(AgreementTest, AMinorityCannotFrameAnHonestWorker) {
+  Among({"a", "b", "c", "d", "e"}, 0.1);
+  Among({"x", "y", "z"}, 1);
+  Between({"x", "y", "z"}, {"b", "c", "d", "e"}, 0.1);
+  Between({"x", "y", "z"}, {"a"}, -1);
+  EXPECT_THAT(Found(), IsEmpty());
+}
+
+// Late in a run of deltas all of them do, since each buffer holds what others have sent by then.
+TEST_F(AgreementTest, WhoOpposesTheOthersAsTheyDoEachOtherIsNotFound) {
+  Among({"a", "b", "c", "d"}, -0.2);
+  Between({"e"}, {"a", "b", "c", "d"}, -0.28);
+  EXPECT_EQ(agreement_.Worst(), std::nullopt);
+  Between({"hostile"}, {"a", "b", "c", "d", "e"}, -0.6);
+  EXPECT_THAT(agreement_.Worst(), Optional(std::string("hostile")));
 }
 
 // Each opposes the other just as much: neither is known to be wrong.
-TEST(AgreementTest, OfTwoThatDisagreeNobodyIsFound) {
-  Agreement agreement;
-  for (uint64_t r = 0; r < 10; ++r) {
-    agreement.Add(RoundId(r), "a", {.agree = 0, .disagree = 500});
-    agreement.Add(RoundId(r), "b", {.agree = 0, .disagree = 500});
-    agreement.Add(RoundId(r), "c", {.agree = 10, .disagree = 0});  // too few votes to count
-  }
-  EXPECT_EQ(agreement.Worst(), std::nullopt);
+TEST_F(AgreementTest, OfTwoThatDisagreeNobodyIsFound) {
+  Pair("a", "b", -1);
+  Between({"c"}, {"a", "b"}, 1, 10);  // too few votes to count
+  EXPECT_THAT(Found(), IsEmpty());
+  EXPECT_EQ(agreement_.Of("a"), (AgreementCounts{.agree = 0, .disagree = 1000}));
 }
 
-// An attacker drags those that it opposes down with it; the worst is taken out first, and then
-// nobody else is.
-TEST(AgreementTest, TheWorstIsFoundFirstAndClearForgetsWhatItSpoiled) {
-  Agreement agreement;
-  for (uint64_t r = 0; r < 10; ++r) {
-    agreement.Add(RoundId(r), "a", {.agree = 100, .disagree = 200});
-    agreement.Add(RoundId(r), "b", {.agree = 50, .disagree = 300});
-    agreement.Add(RoundId(r), "c", {.agree = 100, .disagree = 180});
-  }
-  EXPECT_THAT(agreement.Worst(), Optional(std::string("b")));
-  agreement.Clear();
-  EXPECT_EQ(agreement.Worst(), std::nullopt);
-  EXPECT_EQ(agreement.Of("a"), AgreementCounts{});
+TEST_F(AgreementTest, FewVotesAreNotJudged) {
+  for (const auto& [one, other] : {std::pair{"a", "b"}, {"a", "c"}, {"b", "c"}})
+    Pair(one, other, -1, kMinCommonVotes - 1);
+  EXPECT_THAT(Found(), IsEmpty());
+  EXPECT_EQ(agreement_.Of("a"), AgreementCounts{});
 }
 
-TEST(AgreementTest, FewVotesAreNotJudged) {
-  Agreement agreement;
-  for (const char* name : {"a", "b", "c"})
-    agreement.Add(RoundId(0), name, {.agree = 0, .disagree = 999});
-  EXPECT_EQ(agreement.Worst(), std::nullopt);
+// An update on probation: the others are not judged by it.
+TEST_F(AgreementTest, AComparisonCountsForTheOneThatIsCompared) {
+  agreement_.Add(RoundId(0), "a", "b", {.agree = 300, .disagree = 0});
+  EXPECT_EQ(agreement_.Of("a").agree, 300u);
+  EXPECT_EQ(agreement_.Of("b"), AgreementCounts{});
 }
 
-TEST(AgreementTest, SegmentsOfARoundAddUp) {
-  Agreement agreement;
-  agreement.Add(RoundId(4), "a", {.agree = 1, .disagree = 2});
-  agreement.Add(RoundId(4), "a", {.agree = 10, .disagree = 20});
-  EXPECT_EQ(agreement.Of("a"), (AgreementCounts{.agree = 11, .disagree = 22}));
+TEST_F(AgreementTest, WhoIsRemovedIsForgottenByAll) {
+  Among({"a", "b", "c"}, 0.5);
+  agreement_.Remove("a");
+  EXPECT_EQ(agreement_.Of("a"), AgreementCounts{});
+  EXPECT_EQ(agreement_.Of("b"), (AgreementCounts{.agree = 750, .disagree = 250}));
+  agreement_.Remove("b");
+  EXPECT_EQ(agreement_.Of("c"), AgreementCounts{});
+  agreement_.Remove("nobody");
 }
 
-TEST(AgreementTest, OldRoundsAreForgotten) {
-  Agreement agreement;
-  agreement.Add(RoundId(0), "a", {.agree = 0, .disagree = 5000});
-  agreement.Add(RoundId(0), "gone", {.agree = 0, .disagree = 5000});
-  agreement.Add(RoundId(kAgreementRounds - 1), "a", {.agree = 1, .disagree = 0});
-  EXPECT_EQ(agreement.Of("a"), (AgreementCounts{.agree = 1, .disagree = 5000}));
-  agreement.Add(RoundId(kAgreementRounds), "a", {.agree = 1, .disagree = 0});
-  EXPECT_EQ(agreement.Of("a"), (AgreementCounts{.agree = 2, .disagree = 0}));
-  EXPECT_EQ(agreement.Of("gone"), AgreementCounts{});
+TEST_F(AgreementTest, OldRoundsFade) {
+  Pair("a", "b", -1, 4000);
+  Pair("a", "b", 1, 500, kAgreementHalfLife - 1);
+  EXPECT_EQ(agreement_.Of("a"), (AgreementCounts{.agree = 500, .disagree = 4000}));
+  Pair("a", "b", 1, 500, kAgreementHalfLife);
+  EXPECT_EQ(agreement_.Of("a"), (AgreementCounts{.agree = 750, .disagree = 2000}));
+  Pair("a", "c", 1, 100, 1'000'000 * kAgreementHalfLife);
+  EXPECT_EQ(agreement_.Of("a"), (AgreementCounts{.agree = 100, .disagree = 0}));
+  EXPECT_EQ(agreement_.Of("b"), AgreementCounts{});
 }
 
 }  // namespace

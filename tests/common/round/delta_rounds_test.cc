@@ -57,8 +57,8 @@ class DeltaRoundsTest : public ::testing::Test {
   int64_t Blocks() const { return layout_->SegmentBlocks(kPlace.segment); }
   SegmentResult Combine(const v1::RunConfig& config, const std::vector<SharedBytes>& payloads,
                         int threads = 1, const std::vector<int>& weights = {}) {
-    auto result = Method(config)->Combine(kPlace, testing::Weighted(payloads, weights),
-                                          RoundMethod::Keep::kForComparison, threads, clock_);
+    auto result =
+        Method(config)->Combine(kPlace, testing::Weighted(payloads, weights), threads, clock_);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
@@ -204,23 +204,18 @@ TEST_F(DeltaRoundsTest, WhoSendsTheOppositeOfTheOthersDisagrees) {
   DeltaUpdate hostile = honest;
   for (int8_t& sign : hostile.signs) sign = static_cast<int8_t>(-sign);
   const SharedBytes good = Payload(honest), bad = Payload(hostile);
-  const SegmentResult result = Combine(Config(), {good, good, bad});
-  const auto counts =
-      Method(Config())->Compare(kPlace, {{*good, 1}, {*good, 1}, {*bad, 1}, {*bad, 0}}, result);
-  ASSERT_TRUE(counts.ok()) << counts.status();
-  // An honest one sees the others cancel each other.
-  EXPECT_EQ((*counts)[0].common(), 0u);
-  EXPECT_GT((*counts)[2].disagree, 400u);
-  EXPECT_EQ((*counts)[2].agree, 0u);
-  EXPECT_EQ((*counts)[3].disagree, (*counts)[2].disagree) << "on probation it is compared too";
+  const auto pairs = Method(Config())->Compare(kPlace, {*good, *good, *bad});
+  ASSERT_TRUE(pairs.ok()) << pairs.status();
+  EXPECT_GT(pairs->Of(0, 1).agree, 400u);
+  EXPECT_EQ(pairs->Of(0, 1).disagree, 0u);
+  EXPECT_EQ(pairs->Of(2, 1), (AgreementCounts{.agree = 0, .disagree = pairs->Of(0, 1).agree}));
 }
 
 TEST_F(DeltaRoundsTest, APayloadThatDoesNotDecodeIsDamage) {
   const auto method = Method(Config());
   const SharedBytes bad = std::make_shared<const std::string>("not an update");
-  EXPECT_TRUE(absl::IsDataLoss(
-      method->Combine(kPlace, {{bad}}, RoundMethod::Keep::kNothing, 1, clock_).status()));
-  EXPECT_TRUE(absl::IsDataLoss(method->Compare(kPlace, {{*bad, 1}}, {}).status()));
+  EXPECT_TRUE(absl::IsDataLoss(method->Combine(kPlace, {{bad}}, 1, clock_).status()));
+  EXPECT_TRUE(absl::IsDataLoss(method->Compare(kPlace, {*bad}).status()));
 }
 
 TEST(MakeRoundMethodTest, DeltasNeedTheModelOfTheLayout) {

@@ -1,6 +1,5 @@
 // Agreement of deltas against the runs of a second implementation (tests/golden/deltas).
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -31,40 +30,58 @@ class GoldenAgreementTest : public ::testing::TestWithParam<std::string>,
       update.codes.push_back(static_cast<uint8_t>(code < 0 ? 0 : code));
     return update;
   }
+  // counts [W * W]
   void AddSegment(int64_t t, SegmentId segment, std::vector<AgreementCounts>* counts) const {
-    std::deque<DeltaUpdate> updates;
-    std::vector<WeightedDelta> weighted;
-    std::vector<int64_t> workers;
     const auto included =
         Row<uint8_t>("included", t * layout_.segments() + segment.value(), workers_);
+    std::vector<DeltaUpdate> updates;
+    std::vector<int64_t> workers;
     for (int64_t w = 0; w < workers_; ++w) {
       if (included[w] == 0) continue;
       updates.push_back(Sent(t, w, segment));
-      weighted.push_back(
-          {.update = &updates.back(), .weight = Row<uint8_t>("weight", t, workers_)[w]});
       workers.push_back(w);
     }
-    const std::vector<AgreementCounts> of_segment =
-        CompareDeltas(weighted, DeltaExtents(layout_, as_dct_, segment));
-    for (size_t i = 0; i < workers.size(); ++i) {
-      (*counts)[workers[i]].agree += of_segment[i].agree;
-      (*counts)[workers[i]].disagree += of_segment[i].disagree;
+    const PairCounts pairs = Compare(updates, DeltaExtents(layout_, as_dct_, segment));
+    for (size_t a = 0; a < workers.size(); ++a) {
+      for (size_t b = 0; b < workers.size(); ++b) {
+        if (a == b) continue;
+        AgreementCounts& sum = (*counts)[workers[a] * workers_ + workers[b]];
+        sum.agree += pairs.Of(a, b).agree;
+        sum.disagree += pairs.Of(a, b).disagree;
+      }
     }
+  }
+
+ private:
+  static PairCounts Compare(const std::vector<DeltaUpdate>& updates,
+                            const std::vector<BlockExtent>& extents) {
+    PairCounts pairs(updates.size());
+    std::vector<SentSigns> sent(updates.size());
+    for (size_t block = 0; block < extents.size(); ++block) {
+      for (size_t w = 0; w < updates.size(); ++w) {
+        const size_t k = updates[w].k, first = block * k;
+        sent[w] = {.positions = absl::MakeSpan(updates[w].positions).subspan(first, k),
+                   .signs = absl::MakeSpan(updates[w].signs).subspan(first, k)};
+      }
+      pairs.AddBlock(extents[block], sent);
+    }
+    return pairs;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Sets, GoldenAgreementTest, ::testing::Values("k1", "k8", "k32", "dct"),
                          [](const auto& set) { return set.param; });
 
-TEST_P(GoldenAgreementTest, CountsOfEveryWorkerAndRound) {
+TEST_P(GoldenAgreementTest, CountsOfEveryPairAndRound) {
+  const int64_t all = workers_ * workers_;
   uint64_t agree = 0, disagree = 0;
   for (int64_t t = 0; t < rounds_; ++t) {
-    std::vector<AgreementCounts> counts(workers_);
+    std::vector<AgreementCounts> counts(all);
     for (uint32_t s = 0; s < layout_.segments(); ++s) AddSegment(t, SegmentId(s), &counts);
-    for (int64_t w = 0; w < workers_; ++w) {
-      EXPECT_EQ(counts[w].agree, Row<uint32_t>("agree", t, workers_)[w]) << t << " " << w;
-      EXPECT_EQ(counts[w].disagree, Row<uint32_t>("disagree", t, workers_)[w]) << t << " " << w;
-      agree += counts[w].agree;
-      disagree += counts[w].disagree;
+    for (int64_t pair = 0; pair < all; ++pair) {
+      EXPECT_EQ(counts[pair].agree, Row<uint32_t>("agree", t, all)[pair]) << t << " " << pair;
+      EXPECT_EQ(counts[pair].disagree, Row<uint32_t>("disagree", t, all)[pair]) << t << " " << pair;
+      agree += counts[pair].agree;
+      disagree += counts[pair].disagree;
     }
   }
   EXPECT_GT(agree, 0);

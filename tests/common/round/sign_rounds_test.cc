@@ -21,7 +21,7 @@ class SignRoundsTest : public ::testing::Test {
                         const std::vector<int>& weights = {}) {
     auto result = Method(config, layout_)
                       ->Combine({RoundId(3), SegmentId(1)}, testing::Weighted(payloads, weights),
-                                RoundMethod::Keep::kNothing, /*threads=*/1, clock_);
+                                /*threads=*/1, clock_);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
@@ -90,19 +90,34 @@ TEST_F(SignRoundsTest, TheNumberOfThreadsDoesNotMatter) {
                                                UpdatePayload(layout, RoundId(3), SegmentId(0), 3)};
     const auto method = Method(config, layout);
     const auto combine = [&](int threads) {
-      return *method->Combine({RoundId(3), SegmentId(0)}, testing::Weighted(payloads),
-                              RoundMethod::Keep::kForComparison, threads, clock_);
+      return *method->Combine({RoundId(3), SegmentId(0)}, testing::Weighted(payloads), threads,
+                              clock_);
     };
     const SegmentResult alone = combine(1);
-    EXPECT_EQ(ValidateVotes(alone.all_votes, 2048), absl::OkStatus());
     for (const int threads : {2, 3, 64}) {
       const SegmentResult result = combine(threads);
       EXPECT_EQ(*result.payload, *alone.payload) << threads;
       EXPECT_EQ(result.entries, alone.entries);
       EXPECT_EQ(result.agreement, alone.agreement);
-      EXPECT_TRUE(result.all_votes == alone.all_votes);
     }
   }
+}
+
+TEST_F(SignRoundsTest, WorkersAreComparedWithEachOther) {
+  const SharedBytes one = Payload(5), other = Payload(6);
+  const auto pairs =
+      Method(SmallConfig(), layout_)->Compare({RoundId(3), SegmentId(1)}, {*one, *other, *one});
+  ASSERT_TRUE(pairs.ok()) << pairs.status();
+  EXPECT_EQ(pairs->Of(2, 0), (AgreementCounts{.agree = 8, .disagree = 0}));
+  EXPECT_EQ(pairs->Of(0, 1), pairs->Of(2, 1));
+  EXPECT_LT(pairs->Of(0, 1).agree, 8u);
+}
+
+TEST_F(SignRoundsTest, ComparingAPayloadThatDoesNotDecodeIsDamage) {
+  std::string damaged = *Payload(5);
+  damaged.back() ^= 1;
+  EXPECT_TRUE(absl::IsDataLoss(
+      Method(SmallConfig(), layout_)->Compare({RoundId(3), SegmentId(1)}, {damaged}).status()));
 }
 
 TEST_F(SignRoundsTest, NobodyGivesBlocksWithoutVotes) {

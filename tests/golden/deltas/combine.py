@@ -9,8 +9,8 @@ DIVISORS = ("senders", "all")
 DTYPES = {
     "rows": "u8", "cols": "u8", "elements": "u16", "divisor": "u8", "floor_256": "u16",
     "keep": "u16", "seed": "u64", "round": "u32", "block": "u32", "included_weight": "u32",
-    "record_offset": "u32", "record_weight": "u32", "record_code": "u8", "record_agree": "u16",
-    "record_disagree": "u16", "entry_offset": "u32", "entry_index": "u16", "entry_sign": "i8",
+    "record_offset": "u32", "record_weight": "u32", "record_code": "u8",
+    "entry_offset": "u32", "entry_index": "u16", "entry_sign": "i8",
     "sum_offset": "u32", "sum_index": "u16", "sum_value": "i64", "sum_count": "u32", "mean": "i64",
     "result_code": "i16", "result_offset": "u32", "result_index": "u16", "result_sign": "i8",
     "result_level": "u8"}
@@ -39,9 +39,7 @@ class Cases:
                       block=block, included_weight=weight,
                       result_code=-1 if result.code is None else result.code)
         for n, sent in records:
-            agree, disagree = ref.agreement(inside, n, sent, means)
-            self.rows.add(record_weight=n, record_code=sent.code, record_agree=agree,
-                          record_disagree=disagree)
+            self.rows.add(record_weight=n, record_code=sent.code)
             self.rows.extend(entry_index=sent.positions, entry_sign=sent.signs)
             self.rows.end("entry", len(sent.positions))
         self.add_outcome(means, result)

@@ -192,14 +192,12 @@ def make_result(means, keep, seed, round_number, block):
     return Result(code, entries) if entries else Result()
 
 
-def agreement(inside, n, record, means):
-    """(agree, disagree): positions on which the others' sum has this worker's sign, or not."""
-    counts = {1: 0, -1: 0, 0: 0}
-    for position, sign in zip(record.positions, record.signs):
-        if position in inside:
-            others = means[position].total - n * sign * magnitude(record.code)
-            counts[sign_of(others) * sign] += 1
-    return counts[1], counts[-1]
+def agreement(inside, record, other):
+    """(agree, disagree): positions that both sent with one sign, or with opposite ones."""
+    signs = dict(zip(other.positions, other.signs))
+    products = [sign * signs[position] for position, sign in zip(record.positions, record.signs)
+                if position in inside and position in signs]
+    return products.count(1), products.count(-1)
 
 
 def median_code(codes):

@@ -1,4 +1,6 @@
 """Runs of several rounds: a Scenario says what the workers did, reference.py what came of it."""
+import itertools
+
 import reference as ref
 from layout import Layout
 
@@ -118,16 +120,18 @@ class Rounds:
         return ref.make_record(values, self.run["k"], cap)
 
     def combine(self, t, weights, uploads, included):
-        results, agree, disagree = [], [0] * self.s.workers, [0] * self.s.workers
+        results, pairs = [], self.s.workers ** 2
+        agree, disagree = [0] * pairs, [0] * pairs
         for b, block in enumerate(self.layout.blocks):
             counted = [w for w in range(self.s.workers) if included[self.layout.segment_of[b]][w]]
             records = {w: uploads[w][b] for w in counted if uploads[w][b]}
             means = ref.combine(block.inside, [(weights[w], records[w]) for w in records],
                                 sum(weights[w] for w in counted), self.run["divisor"],
                                 self.run["floor_256"])
-            for w, record in records.items():
-                plus, minus = ref.agreement(block.inside, weights[w], record, means)
-                agree[w], disagree[w] = agree[w] + plus, disagree[w] + minus
+            for w, other in itertools.permutations(records, 2):
+                plus, minus = ref.agreement(block.inside, records[w], records[other])
+                agree[w * self.s.workers + other] += plus
+                disagree[w * self.s.workers + other] += minus
             results.append(ref.make_result(means, self.run["kept"], self.run["seed"], t, b))
             self.add_means(means)
             self.add_result(results[-1])
@@ -187,7 +191,8 @@ class Rounds:
             "sent": ("u8", [rounds, workers]), "weight": ("u8", [rounds, workers]),
             "index": ("u16", [*of_upload, k]), "sign": ("i8", [*of_upload, k]),
             "code": ("i16", of_upload),
-            "agree": ("u32", [rounds, workers]), "disagree": ("u32", [rounds, workers]),
+            "agree": ("u32", [rounds, workers, workers]),
+            "disagree": ("u32", [rounds, workers, workers]),
             "sum_offset": ("u32", None), "sum_index": ("u16", None), "sum_value": ("i64", None),
             "sum_count": ("u32", None), "mean": ("i64", None),
             "result_code": ("i16", [rounds, blocks]), "result_offset": ("u32", None),
