@@ -73,6 +73,7 @@ struct AggregatorServer::Impl {
   std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
   absl::Status StartGrpc(std::function<void(absl::Status)> on_fatal);
+  absl::Status CredentialsProblem() const;
   ReadyReport Ready() const;
   void SayDraining();
 
@@ -190,6 +191,12 @@ absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)>
   return absl::OkStatus();
 }
 
+// Not called with --insecure.
+absl::Status AggregatorServer::Impl::CredentialsProblem() const {
+  if (tokens != nullptr) DISTRO_RETURN_IF_ERROR(tokens->problem());
+  return tls->problem();
+}
+
 ReadyReport AggregatorServer::Impl::Ready() const {
   ReadyReport report{.ready = loaded && !draining, .checks = {}};
   report.checks.push_back({"loaded", loaded, loaded ? "" : "the run is being loaded"});
@@ -199,6 +206,10 @@ ReadyReport AggregatorServer::Impl::Ready() const {
   report.ready &= accepting;
   report.checks.push_back(
       {"accepting", accepting, accepting ? "" : "the gRPC port takes no connections"});
+  if (tls != nullptr) {
+    const absl::Status problem = CredentialsProblem();
+    report.checks.push_back({"credentials", problem.ok(), std::string(problem.message())});
+  }
   const RoundManager* manager = host->manager();
   report.checks.push_back(
       {"run", manager != nullptr,
