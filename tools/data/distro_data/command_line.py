@@ -9,6 +9,7 @@ from .convert import Options, convert
 from .encoders import open_tokenizer
 from .errors import FinishedError, InputError, ProcessError
 from .inputs import FORMATS, open_inputs
+from .shown import shown
 from .sources import TextFile
 
 DESCRIPTION = """\
@@ -109,5 +110,5 @@ def main(arguments=None):
 
 
 def fail(message, code):
-    print(f"distro-data: {message}", file=sys.stderr)
+    print(f"distro-data: {shown(str(message))}", file=sys.stderr)
     return code

@@ -9,6 +9,7 @@ import sys
 
 from .encoders import make_encoder, open_tokenizer
 from .errors import InputError
+from .shown import shown
 
 DESCRIPTION = """\
 Turns text into the numbers of its tokens, or back, with a tokenizer of distro-data:
@@ -69,5 +70,5 @@ def main(arguments):
         sys.stdout.buffer.write(work(encoder, sys.stdin.buffer.read()))
         return 0
     except InputError as wrong:
-        print(f"distro-data: {wrong}", file=sys.stderr)
+        print(f"distro-data: {shown(str(wrong))}", file=sys.stderr)
         return 2
