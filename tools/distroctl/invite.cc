@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kMaxRunBytes = 1 << 20;
 
-absl::Status Check(const InviteOptions& options, const std::string& out) {
+absl::Status Check(const InviteOptions& options) {
   DISTRO_RETURN_IF_ERROR(ValidateName(options.name, "NAME"));
   if (options.aggregator.empty()) {
     return absl::InvalidArgumentError(
@@ -37,6 +37,10 @@ absl::Status Check(const InviteOptions& options, const std::string& out) {
     return absl::InvalidArgumentError("--tokens_file: is required, the aggregator's tokens file");
   if (options.valid <= absl::ZeroDuration())
     return absl::InvalidArgumentError("--valid: is not above 0");
+  return absl::OkStatus();
+}
+
+absl::Status CheckOut(const InviteOptions& options, const std::string& out) {
   if (options.replace || !std::filesystem::exists(out)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat(out, ": is there: --replace makes a new one and revokes what it holds"));
@@ -88,13 +92,16 @@ std::string Program(const std::string& role) {
 
 absl::StatusOr<Report> MakeInvite(const InviteOptions& options, absl::Time now) {
   const std::string out = options.out.empty() ? options.name + ".invite" : options.out;
-  DISTRO_RETURN_IF_ERROR(Check(options, out));
+  DISTRO_RETURN_IF_ERROR(Check(options));
+  DISTRO_RETURN_IF_ERROR(CheckOut(options, out));
   const std::optional<server::Role> role = server::ParseRole(options.role);
   if (!role)
     return absl::InvalidArgumentError("--role: is none of worker, archiver, viewer, admin");
   DISTRO_ASSIGN_OR_RETURN(const Invite invite, Fill(options, now));
   const std::string text = InviteText(invite);
   DISTRO_RETURN_IF_ERROR(Annotate(ParseInvite(text).status(), "the invite"));
+  DISTRO_ASSIGN_OR_RETURN(const FileLock lock, FileLock::Take(options.tokens_file));
+  DISTRO_RETURN_IF_ERROR(CheckOut(options, out));  // by another call in the meantime
   DISTRO_ASSIGN_OR_RETURN(const std::string tokens, WithToken(options, *role, invite));
   DISTRO_RETURN_IF_ERROR(WritePrivate(out, text));
   if (const absl::Status status = RewriteKeepingMode(options.tokens_file, tokens); !status.ok()) {

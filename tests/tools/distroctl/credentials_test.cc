@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/security/tls_files.h"
@@ -74,6 +77,26 @@ TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
   ASSERT_TRUE(subject.ok());
   EXPECT_EQ(subject->name, "w1");
   EXPECT_EQ(subject->role, "worker");
+}
+
+TEST(CertsCommandTest, CallsAtTheSameTimeHaveOneCa) {
+  const testing::ScratchFolder folder;
+  std::atomic<int> cas = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&folder, &cas] {
+      const auto made =
+          MakeCerts({.out = folder.File("tls"), .hosts = {"h"}, .workers = {"w1"}}, absl::Now());
+      ASSERT_TRUE(made.ok()) << made.status();
+      cas += absl::StrContains(made->text, "/ca.pem") ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cas, 1);
+  EXPECT_TRUE(ReadTlsFiles({.ca = folder.File("tls/ca.pem"),
+                            .cert = folder.File("tls/worker-w1.pem"),
+                            .key = folder.File("tls/worker-w1-key.pem")})
+                  .ok());
 }
 
 TEST(CertsCommandTest, GoesOnWithTheCaThatIsThere) {
