@@ -21,6 +21,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"
@@ -137,7 +138,7 @@ void LogEnd(const absl::Status& status, ExitCode code, const std::string& worker
 }
 
 void Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
-  std::cout << SummaryText(summary) << std::flush;
+  std::cout << ShownLines(SummaryText(summary)) << std::flush;
   if (options.summary.empty()) return;
   const absl::Status status = WriteFileAtomically(options.summary, SummaryJson(summary));
   if (!status.ok()) log->Error("summary was not written", {{"reason", status}});

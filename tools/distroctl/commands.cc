@@ -3,6 +3,7 @@
 #include <optional>
 #include <ostream>
 
+#include "common/base/utf8.h"
 #include "common/client/probe/connection_fault.h"
 #include "tools/distroctl/check.h"
 #include "tools/distroctl/check_connection.h"
@@ -110,8 +111,9 @@ std::vector<Command> Commands(Console* console) {
 }
 
 int RunCommandLine(const std::vector<std::string>& words, std::ostream* out, std::ostream* error) {
-  Console console = {.progress = [error](absl::string_view line) { *error << line << "\n"; },
-                     .out = out};
+  Console console = {
+      .progress = [error](absl::string_view line) { *error << ShownLines(line) << "\n"; },
+      .out = out};
   const Program program = {.name = "distroctl",
                            .summary = "prepares, inspects and operates runs, and plans their cost.",
                            .commands = Commands(&console),
