@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/version.h"
+#include "common/checkpoint/snapshot.h"
 
 namespace distro::worker {
 
@@ -118,6 +119,8 @@ absl::Status TrainingRun::LoadSnapshot() {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
   });
+  DISTRO_RETURN_IF_ERROR(
+      CheckSnapshotSize(run_.snapshot().size_bytes(), workload_->layout().elements()));
   DISTRO_RETURN_IF_ERROR(deps_.exchange->DownloadSnapshot(run_.snapshot(), path));
   DISTRO_RETURN_IF_ERROR(Annotate(workload_->learner()->Load(path, RoundId(run_.snapshot().round()),
                                                              run_.snapshot().log_hash()),
