@@ -4,6 +4,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/epoch.h"
 #include "common/base/reason.h"
 
 namespace distro {
@@ -26,7 +28,7 @@ Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
 
 v1::JoinRequest Session::RejoinRequest() const {
   v1::JoinRequest request = request_;
-  request.set_epoch(view().epoch.value());
+  request.set_epoch(KeptEpoch(view().epoch, absl::Now()).value());
   return request;
 }
 
