@@ -21,7 +21,6 @@
 namespace distro::tools {
 namespace {
 
-constexpr absl::Duration kLockWithin = absl::Seconds(10);
 constexpr absl::Duration kLockPause = absl::Milliseconds(20);
 
 absl::Status WriteAll(int file, absl::string_view bytes, const std::string& path) {
@@ -61,19 +60,18 @@ absl::Status Replace(const std::string& path, absl::string_view bytes,
 
 }  // namespace
 
-absl::StatusOr<FileLock> FileLock::Take(const std::string& path) {
+absl::StatusOr<FileLock> FileLock::Take(const std::string& path, absl::Duration patience) {
   const std::string name = path + ".lock";
   const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoToStatus(errno, "open", name);
   FileLock lock(fd);
-  const absl::Time deadline = absl::Now() + kLockWithin;
+  const absl::Time deadline = absl::Now() + patience;
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return ErrnoToStatus(errno, "lock", name);
     if (absl::Now() >= deadline) {
       return absl::FailedPreconditionError(
-          absl::StrCat(path, ": another process is changing it and has held ", name, " for ",
-                       absl::FormatDuration(kLockWithin),
-                       ": nothing was changed; call again when that process has ended"));
+          absl::StrCat(path, ": another process is changing it, and holds ", name,
+                       ": nothing was changed; try again when that process has ended"));
     }
     absl::SleepFor(kLockPause);
   }

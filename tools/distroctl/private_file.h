@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace distro::tools {
 
@@ -13,8 +14,9 @@ namespace distro::tools {
 // `path`.lock, which stays. Take it before the file is read.
 class FileLock {
  public:
-  // Waits for another process, at most 10 s. FailedPrecondition: it still holds the lock.
-  static absl::StatusOr<FileLock> Take(const std::string& path);
+  // Waits `patience` for another process. FailedPrecondition: it still holds the lock.
+  static absl::StatusOr<FileLock> Take(const std::string& path,
+                                       absl::Duration patience = absl::Seconds(10));
   ~FileLock();
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/security/tls_files.h"
 #include "server/auth/tokens/tokens_file.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/troubleshooting_page.h"
+#include "tools/distroctl/private_file.h"
 
 namespace distro::tools {
 namespace {
@@ -56,6 +59,20 @@ TEST(TokenCommandTest, RevokesANameAndKeepsTheFilesMode) {
   EXPECT_EQ(*ReadFile(file), "");
   EXPECT_EQ(ModeOf(file), 0640u);
   EXPECT_THAT(RevokeTokens("w1", "").status().message(), HasSubstr("--tokens_file"));
+}
+
+TEST(FileLockTest, ALockThatStaysHeldIsTheEndAndALockThatIsLeftIsFree) {
+  const testing::ScratchFolder folder;
+  const std::string file = folder.File("tokens");
+  auto held = FileLock::Take(file);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const absl::Status status = FileLock::Take(file, absl::ZeroDuration()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(testing::TroubleshootingPageHas(
+      absl::StrReplaceAll(status.message(), {{file, "FILE"}}), "no address", "no folder"))
+      << status.message();
+  { const FileLock ended = *std::move(held); }
+  EXPECT_TRUE(FileLock::Take(file, absl::ZeroDuration()).ok());
 }
 
 TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
