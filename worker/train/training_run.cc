@@ -11,6 +11,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/base/version.h"
 #include "common/checkpoint/snapshot.h"
 
@@ -90,8 +91,9 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
     return absl::OkStatus();
   }
   if (HasTensorsOf(run_, workload_->layout().manifest())) return absl::OkStatus();
-  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
-                         absl::StrCat("run ", run_.run_id(), " has another manifest now"));
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "other_run",
+      absl::StrCat("run ", ShownText(run_.run_id()), " has another manifest now"));
 }
 
 absl::Status TrainingRun::Resync() {

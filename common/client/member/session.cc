@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "common/base/epoch.h"
 #include "common/base/reason.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -34,17 +35,18 @@ v1::JoinRequest Session::RejoinRequest() const {
 
 absl::Status Session::CheckSameRun(const v1::JoinResponse& response) const {
   if (response.run_id() != run_id()) {
-    return OtherRunError(absl::StrCat("the aggregator has run ", response.run_id(),
+    return OtherRunError(absl::StrCat("the aggregator has run ", ShownText(response.run_id()),
                                       " now, this worker has state of run ", run_id()));
   }
   if (response.manifest_hash() != manifest_hash_) {
-    return OtherRunError(absl::StrCat(
-        "run ", response.run_id(), ": manifest ", absl::BytesToHexString(response.manifest_hash()),
-        " differs from ", absl::BytesToHexString(manifest_hash_), " at the first Join"));
+    return OtherRunError(absl::StrCat("run ", run_id(), ": manifest ",
+                                      ShownText(absl::BytesToHexString(response.manifest_hash())),
+                                      " differs from ", absl::BytesToHexString(manifest_hash_),
+                                      " at the first Join"));
   }
   if (response.config().segment_blocks() != segment_blocks_) {
     return OtherRunError(
-        absl::StrCat("run ", response.run_id(), ": segment_blocks changed since the first Join"));
+        absl::StrCat("run ", run_id(), ": segment_blocks changed since the first Join"));
   }
   return absl::OkStatus();
 }
