@@ -18,7 +18,7 @@ namespace distro::server {
 namespace {
 
 // A disk that hangs until it is released.
-struct Disk {
+struct HangingDisk {
   absl::Mutex mu;
   bool hangs ABSL_GUARDED_BY(mu) = false;
   int waiting ABSL_GUARDED_BY(mu) = 0;
@@ -77,7 +77,7 @@ class ReloadedFilesTest : public ::testing::Test {
   testing::ScratchFolder folder_;
   const std::string path_ = folder_.File("file");
   testing::FakeClock clock_;
-  const std::shared_ptr<Disk> disk_ = std::make_shared<Disk>();
+  const std::shared_ptr<HangingDisk> disk_ = std::make_shared<HangingDisk>();
   absl::Mutex mu_;
   std::vector<std::string> told_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Reloaded<std::string>> text_;
