@@ -74,6 +74,7 @@ struct AggregatorServer::Impl {
   std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
   absl::Status StartGrpc(std::function<void(absl::Status)> on_fatal);
+  absl::Status CredentialsProblem() const;
   ReadyReport Ready() const;
   void SayDraining();
 
@@ -192,6 +193,12 @@ absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)>
   return absl::OkStatus();
 }
 
+// Not called with --insecure.
+absl::Status AggregatorServer::Impl::CredentialsProblem() const {
+  if (tokens != nullptr) DISTRO_RETURN_IF_ERROR(tokens->problem());
+  return tls->problem();
+}
+
 ReadyReport AggregatorServer::Impl::Ready() const {
   ReadyReport report{.ready = loaded && !draining, .checks = {}};
   report.checks.push_back({"loaded", loaded, loaded ? "" : "the run is being loaded"});
@@ -205,6 +212,8 @@ ReadyReport AggregatorServer::Impl::Ready() const {
     const absl::Status dates = tls->CheckDates();
     report.ready &= dates.ok();
     report.checks.push_back({"certificate", dates.ok(), std::string(dates.message())});
+    const absl::Status problem = CredentialsProblem();
+    report.checks.push_back({"credentials", problem.ok(), std::string(problem.message())});
   }
   const RoundManager* manager = host->manager();
   report.checks.push_back(

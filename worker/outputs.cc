@@ -11,6 +11,7 @@
 #include "common/base/output_path.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 
 namespace distro::worker {
 
@@ -49,7 +50,7 @@ absl::StatusOr<std::optional<SampleWriter>> MakeSampleWriter(const WorkerOptions
 }
 
 absl::Status Report(const WorkerOptions& options, const TrainSummary& summary, Log* log) {
-  OutputLines(STDOUT_FILENO).Write(SummaryText(summary));
+  OutputLines(STDOUT_FILENO).Write(ShownLines(SummaryText(summary)));
   if (options.summary.empty()) return absl::OkStatus();
   const absl::Status status =
       Annotate(WriteFileAtomically(options.summary, SummaryJson(summary)), "--summary");

@@ -1,6 +1,5 @@
 #include "worker/run_worker.h"
 
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"

@@ -6,17 +6,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/foreign_file.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
 
 using nlohmann::json;
 
-// Untrusted text for a message: shortened, without control characters.
-std::string Shown(absl::string_view text) { return absl::Utf8SafeCHexEscape(text.substr(0, 200)); }
+constexpr size_t kShownBytesOfJson = 200;
 
 // Accepts what nlohmann::json parses, except repeated keys and deep nesting.
 class Checker final : public nlohmann::json_sax<json> {
@@ -37,10 +36,11 @@ class Checker final : public nlohmann::json_sax<json> {
 
   bool key(std::string& name) override {
     if (keys_.back().insert(name).second) return true;
-    return Refuse(absl::StrCat("the key ", Shown(name), " is repeated"));
+    return Refuse(absl::StrCat("the key ", ShownText(name, kShownBytesOfJson), " is repeated"));
   }
   bool parse_error(size_t position, const std::string&, const json::exception& error) override {
-    return Refuse(absl::StrCat("byte ", position, ": ", Shown(error.what())));
+    return Refuse(
+        absl::StrCat("byte ", position, ": ", ShownText(error.what(), kShownBytesOfJson)));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "common/base/output.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -21,13 +22,19 @@ bool NeedsQuotes(absl::string_view value) {
          });
 }
 
+// A value may be a peer's, of any length.
+constexpr size_t kMaxValueBytes = 2000;
+
 void AppendField(std::string* line, const LogField& field) {
+  const absl::string_view value = absl::string_view(field.value).substr(0, kMaxValueBytes);
   absl::StrAppend(line, " ", field.key, "=");
-  if (NeedsQuotes(field.value)) {
-    absl::StrAppend(line, "\"", absl::Utf8SafeCEscape(field.value), "\"");
+  if (NeedsQuotes(value)) {
+    absl::StrAppend(line, "\"", ShownLines(absl::Utf8SafeCEscape(value)), "\"");
   } else {
-    absl::StrAppend(line, field.value);
+    absl::StrAppend(line, value);
   }
+  const size_t bytes = field.value.size();
+  if (bytes > value.size()) absl::StrAppend(line, "...(", bytes, " bytes)");
 }
 
 // On a terminal the line overwrites the live progress line instead of continuing it.

@@ -5,13 +5,13 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/foreign_file.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -24,8 +24,7 @@ constexpr absl::string_view kNames[] = {"chat_template.jinja",    "chat_template
 constexpr absl::string_view kTokenizers[] = {"tokenizer.json", "tokenizer.model"};
 
 absl::Status Wrong(absl::string_view name, absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("companion ", absl::Utf8SafeCHexEscape(name.substr(0, 80)), ": ", what));
+  return absl::InvalidArgumentError(absl::StrCat("companion ", ShownText(name, 80), ": ", what));
 }
 
 absl::Status TooLarge() {

@@ -4,12 +4,12 @@
 #include <bit>
 #include <cstring>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 #include "common/base/foreign_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/checkpoint/safetensors_header.h"
 
 namespace distro {
@@ -38,9 +38,9 @@ absl::Status CheckPlaces(const std::vector<SafetensorsEntry>& entries, uint64_t 
   uint64_t end = 0;
   for (const SafetensorsEntry* entry : by_place) {
     if (entry->begin != end) {
-      return SafetensorsError(
-          "offsets", absl::StrCat("tensor ", absl::Utf8SafeCHexEscape(entry->name), ": begins at ",
-                                  entry->begin, ", the one before it ends at ", end));
+      return SafetensorsError("offsets",
+                              absl::StrCat("tensor ", ShownText(entry->name, 200), ": begins at ",
+                                           entry->begin, ", the one before it ends at ", end));
     }
     end = entry->end;
   }

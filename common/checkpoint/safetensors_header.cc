@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace distro {
@@ -19,7 +19,7 @@ constexpr size_t kMaxNameBytes = 512;  // as in a manifest
 constexpr uint64_t kMaxCount = INT64_MAX;
 
 // Text from an untrusted file, for a message: short and without control characters.
-std::string Shown(absl::string_view text) { return absl::Utf8SafeCHexEscape(text.substr(0, 200)); }
+std::string Shown(absl::string_view text) { return ShownText(text, 200); }
 
 // Bits per element; 0 if the format has no such dtype.
 int BitsOf(absl::string_view dtype) {

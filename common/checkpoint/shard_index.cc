@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <set>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
@@ -11,6 +10,7 @@
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -31,8 +31,7 @@ absl::Status CheckFileName(absl::string_view tensor, absl::string_view file) {
                      file.find('/') == absl::string_view::npos &&
                      file.find('\0') == absl::string_view::npos && file[0] != '.';
   if (plain) return absl::OkStatus();
-  return IndexError(absl::StrCat("tensor ", tensor, ": ",
-                                 absl::Utf8SafeCHexEscape(file.substr(0, 200)),
+  return IndexError(absl::StrCat("tensor ", tensor, ": ", ShownText(file, 200),
                                  " is not the name of a .safetensors file in the folder"));
 }
 

@@ -38,6 +38,15 @@ absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
   return WriteSafetensors(path, std::move(list), metadata);
 }
 
+absl::Status CheckSnapshotSize(uint64_t size_bytes, int64_t elements) {
+  const uint64_t least = sizeof(float) * static_cast<uint64_t>(elements);
+  const uint64_t most = least + sizeof(uint64_t) + kMaxSafetensorsHeaderBytes;
+  if (size_bytes >= least && size_bytes <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a snapshot of ", size_bytes, " bytes is not one of the run's model, whose ",
+                   elements, " parameters need ", least, " to ", most));
+}
+
 absl::StatusOr<Manifest> SnapshotManifest(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   absl::StatusOr<Manifest> manifest = ManifestOf(file);

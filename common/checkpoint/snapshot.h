@@ -4,6 +4,7 @@
 // knows where the file came from.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -28,6 +29,10 @@ inline absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
                                   const std::map<std::string, std::string>& metadata) {
   return WriteSnapshot(path, layout, PiecesOf(tensors), metadata);
 }
+
+// Whether a file of so many bytes, by a peer's word, can be a snapshot of a model of so many
+// elements: check it before the file is fetched. InvalidArgument.
+absl::Status CheckSnapshotSize(uint64_t size_bytes, int64_t elements);
 
 // The tensors in the file. InvalidArgument: damaged, not all f32, or not a valid manifest.
 absl::StatusOr<Manifest> SnapshotManifest(const std::string& path);

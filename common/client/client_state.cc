@@ -5,11 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/epoch.h"
 #include "common/base/reason.h"
 
 namespace distro {
 
-absl::Status FencedError(EpochId epoch, EpochId newest) {
+absl::Status CheckEpoch(EpochId epoch, EpochId newest, absl::Time now) {
+  if (NewestEpoch(newest, epoch, now) == epoch) return absl::OkStatus();
   return ErrorWithReason(absl::StatusCode::kUnavailable, "fenced",
                          absl::StrCat("an answer of epoch ", epoch.value(),
                                       " while the aggregator's is ", newest.value()));
@@ -46,8 +48,9 @@ void ClientState::Update(const std::function<void(ClientView&)>& change) {
 
 void ClientState::ObserveEpoch(EpochId epoch) {
   absl::MutexLock lock(&mu_);
-  if (epoch <= view_.epoch) return;
-  view_.epoch = epoch;
+  const EpochId newest = NewestEpoch(view_.epoch, epoch, absl::Now());
+  if (newest == view_.epoch) return;
+  view_.epoch = newest;
   Changed();
 }
 
@@ -62,9 +65,10 @@ void ClientState::ObserveFrame(EpochId epoch, absl::Duration now) {
 
 void ClientState::ObserveHead(EpochId epoch, RoundId head) {
   absl::MutexLock lock(&mu_);
-  if (!view_.head_wanted && epoch <= view_.epoch && head == view_.head) return;
+  const EpochId newest = NewestEpoch(view_.epoch, epoch, absl::Now());
+  if (!view_.head_wanted && newest == view_.epoch && head == view_.head) return;
   view_.head_wanted = false;
-  view_.epoch = std::max(view_.epoch, epoch);
+  view_.epoch = newest;
   view_.head = head;
   Changed();
 }

@@ -26,7 +26,7 @@ namespace distro {
 
 struct ClientView {
   uint64_t version = 0;        // rises with every change below
-  EpochId epoch;               // the highest seen
+  EpochId epoch;               // the newest seen (NewestEpoch)
   RoundId head;                // open or next to open, as the aggregator last said
   RoundId next_round;          // the first round whose commit has not been received
   bool head_wanted = false;    // a call was refused: ask at once where the run stands
@@ -44,9 +44,9 @@ struct ClientView {
 // when it is behind what the aggregator said and no frame came for `patience`. Pure.
 std::string ReasonToReopen(const ClientView& view, absl::Duration now, absl::Duration patience);
 
-// The status for an answer whose epoch is below the highest known: its sender has been replaced.
-// Unavailable with reason `fenced`.
-absl::Status FencedError(EpochId epoch, EpochId newest);
+// Unavailable with reason `fenced`: `newest`, the newest epoch known, is newer than this one of an
+// answer (NewestEpoch), whose sender has been replaced.
+absl::Status CheckEpoch(EpochId epoch, EpochId newest, absl::Time now);
 
 class ClientState {
  public:
@@ -59,7 +59,7 @@ class ClientState {
 
   // Changes the view. `change` runs under the lock and must not call this object.
   void Update(const std::function<void(ClientView&)>& change);
-  // Raises the view's epoch; never lowers it.
+  // Sets the view's epoch if this one is newer (NewestEpoch).
   void ObserveEpoch(EpochId epoch);
   // Records a frame of the open subscription.
   void ObserveFrame(EpochId epoch, absl::Duration now);

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/json.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<bool>> ListedTensorsInside(const Layout& layout,
         entry.is_string() ? entry.get<std::string>() : entry.dump(-1, ' ', true);
     const auto found = std::ranges::lower_bound(tensors, name, {}, &TensorSpec::name);
     if (!entry.is_string() || found == tensors.end() || found->name != name) {
-      return Refuse(absl::StrCat("no tensor is named \"", absl::CHexEscape(name.substr(0, 80)),
+      return Refuse(absl::StrCat("no tensor is named \"", ShownText(name, 80),
                                  "\": list names of tensors of the model"));
     }
     inside[found - tensors.begin()] = false;

@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/model/config_reader.h"
 #include "common/model/init_weights.h"
 
@@ -25,9 +25,7 @@ constexpr double kDefaultDeviation = 0.02;
 absl::Status Wrong(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 // A name from the file, escaped and shortened for a message.
-std::string Shown(absl::string_view name) {
-  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(name.substr(0, 80)), "\"");
-}
+std::string Shown(absl::string_view name) { return absl::StrCat("\"", ShownText(name, 80), "\""); }
 
 absl::Status CheckKeys(const json& object, std::initializer_list<absl::string_view> known) {
   for (const auto& item : object.items()) {

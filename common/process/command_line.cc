@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/base/version.h"
 #include "common/process/command_text.h"
 #include "common/process/prepare_process.h"
@@ -264,7 +265,7 @@ int RunProgram(const Program& program, const std::vector<std::string>& words, st
   };
   const absl::StatusOr<int> code = CatchExceptions(run);
   if (code.ok()) return *code;
-  *error << program.name << ": " << code.status().message() << std::endl;
+  *error << program.name << ": " << ShownLines(code.status().message()) << std::endl;
   return program.exit_code(code.status());
 }
 

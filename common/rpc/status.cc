@@ -54,7 +54,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   int code = status.error_code();
   if (code < 1 || code > 16) code = static_cast<int>(absl::StatusCode::kUnknown);
   const std::string text = status.error_message();
-  const absl::string_view message = Shorten(text);
+  // Of a peer: as it may be shown, whoever shows it.
+  const std::string message = ShownText(Shorten(text), kMaxStatusMessageBytes);
   v1::ErrorDetail detail;
   const std::string details = status.error_details();
   if (details.size() > kMaxDetailBytes || !detail.ParseFromString(details)) detail.Clear();

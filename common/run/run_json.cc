@@ -5,13 +5,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/run/pinned_tokenizer.h"
 #include "common/run/run_checks.h"
 #include "common/run/run_config.h"
@@ -26,7 +26,7 @@ using nlohmann::json;
 constexpr size_t kMaxJsonBytes = 1 << 20;
 
 // A text from the file, escaped and shortened for a message.
-std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 80)); }
+std::string Shown(absl::string_view text) { return ShownText(text, 80); }
 
 std::string AllKeys() {
   std::vector<std::string> keys;

@@ -88,16 +88,15 @@ class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* self, grpc_ssl_server_certificate_config** config) {
     auto* const credentials = static_cast<ReloadingCredentials*>(self);
-    const ServerTls::Served served = credentials->tls_->Current();
-    if (served.version == credentials->fetched_)
-      return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-    const TlsMaterial& material = *served.material;
+    std::shared_ptr<const TlsMaterial> current = credentials->tls_->material_.Get();
+    if (current == credentials->fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const TlsMaterial& material = *current;
     const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.cert.c_str()};
     // gRPC 1.51 ends the process when there are no roots here, even if no client certificate is
     // requested. In that case these roots are not used.
     const std::string& roots = material.ca.empty() ? material.cert : material.ca;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
-    credentials->fetched_ = served.version;
+    credentials->fetched_ = std::move(current);
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
@@ -112,54 +111,41 @@ class ServerTls::ReloadingCredentials final : public grpc::ServerCredentials {
   ServerTls* const tls_;
   CallCheck check_;
   grpc_server_credentials* credentials_;
-  uint64_t fetched_ = 0;
+  std::shared_ptr<const TlsMaterial> fetched_;
 };
 
 absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files,
                                                            const Clock* clock, Log* log,
                                                            AuthObserver* observer) {
   std::unique_ptr<ServerTls> tls(new ServerTls(files, clock, log, observer));
-  DISTRO_ASSIGN_OR_RETURN(TlsMaterial material, ReadNow(files, *clock));
-  absl::MutexLock lock(&tls->mu_);
-  tls->served_ = {std::make_shared<const TlsMaterial>(std::move(material)), 1};
+  DISTRO_RETURN_IF_ERROR(tls->material_.Start());
   return tls;
 }
 
 ServerTls::ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthObserver* observer)
     : files_(files),
       clock_(clock),
-      log_(log),
-      observer_(observer),
       credentials_(std::make_shared<ReloadingCredentials>(this, !files.ca.empty())),
-      watch_({files.ca, files.cert, files.key}, clock) {}
+      material_(
+          {files.ca, files.cert, files.key}, [files, clock] { return ReadNow(files, *clock); },
+          [files, log, observer](const absl::StatusOr<std::shared_ptr<const TlsMaterial>>& now) {
+            if (now.ok()) {
+              log->Info("certificate reloaded",
+                        {{"file", files.cert}, {"expires", absl::FormatTime((*now)->expiry)}});
+            } else {
+              log->Error("certificate not reloaded: the one of before goes on",
+                         {{"reason", now.status()}});
+            }
+            observer->OnCredentialsReloaded("certificate", now.ok());
+          },
+          clock) {}
 
 std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() const { return credentials_; }
 
 void ServerTls::SetCallCheck(CallCheck check) { credentials_->SetCallCheck(std::move(check)); }
 
-absl::Time ServerTls::expiry() { return Current().material->expiry; }
-
 absl::Status ServerTls::CheckDates() {
-  return distro::server::CheckDates(files_, *Current().material, clock_->WallNow());
-}
-
-ServerTls::Served ServerTls::Current() {
-  absl::MutexLock lock(&mu_);
-  if (watch_.Changed()) Reload();
-  return served_;
-}
-
-void ServerTls::Reload() {
-  absl::StatusOr<TlsMaterial> material = ReadNow(files_, *clock_);
-  observer_->OnCredentialsReloaded("certificate", material.ok());
-  if (!material.ok()) {
-    log_->Error("certificate not reloaded: the one of before goes on",
-                {{"reason", material.status()}});
-    return;
-  }
-  log_->Info("certificate reloaded",
-             {{"file", files_.cert}, {"expires", absl::FormatTime(material->expiry)}});
-  served_ = {std::make_shared<const TlsMaterial>(*std::move(material)), served_.version + 1};
+  return distro::server::CheckDates(files_, *material_.Get(), clock_->WallNow());
 }
 
 }  // namespace distro::server

@@ -1,24 +1,21 @@
-// The aggregator's certificate and key, and the CA of client certificates. Reloads the files when
-// they change; new connections use the new ones. New files that cannot be used are logged and
-// counted, and the old ones stay in use, so a certificate and its key may be replaced one after the
-// other. Thread-safe.
+// The aggregator's certificate and key, and the CA of client certificates. A thread reloads the
+// files when they change; new connections use the new ones. Files that cannot be used, or whose
+// disk does not answer, are logged and counted, and the old ones stay in use, so a certificate and
+// its key may be replaced one after the other. Thread-safe.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/security/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/authorizer.h"
-#include "server/auth/tokens/file_watch.h"
+#include "server/auth/tokens/reloaded_files.h"
 #include "server/auth/tokens/token_store.h"
 
 namespace distro::server {
@@ -44,33 +41,23 @@ class ServerTls {
   void SetCallCheck(CallCheck check);
 
   // When the certificate in use expires.
-  absl::Time expiry();
+  absl::Time expiry() { return material_.Get()->expiry; }
   // Unavailable: the certificate in use has ended by the clock.
   absl::Status CheckDates();
 
-  // The certificate to serve, and a number that increases with each change.
-  struct Served {
-    std::shared_ptr<const TlsMaterial> material;
-    uint64_t version = 0;
-  };
-  Served Current();
+  // Why the files' certificate is not in use (Reloaded::problem).
+  absl::Status problem() { return material_.problem(); }
 
  private:
   class ReloadingCredentials;
 
   ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthObserver* observer);
-  void Reload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TlsFiles files_;
   const Clock* const clock_;
-  Log* const log_;
-  AuthObserver* const observer_;
   // Kept here because gRPC uses it at each connection but does not own it.
   const std::shared_ptr<ReloadingCredentials> credentials_;
-
-  absl::Mutex mu_;
-  FileWatch watch_ ABSL_GUARDED_BY(mu_);
-  Served served_ ABSL_GUARDED_BY(mu_);
+  Reloaded<TlsMaterial> material_;
 };
 
 }  // namespace distro::server

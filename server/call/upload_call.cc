@@ -120,16 +120,25 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream
 }
 
 UploadCall::Answer UploadCall::OnPayload(std::string payload, GatedStream* stream) {
-  const absl::Duration begin = Clock::Real()->MonotonicNow();
-  const RoundPlace place = {.round = ticket_->round, .segment = segment_};
-  DISTRO_RETURN_IF_ERROR(
-      Annotate(manager_->run().method->CheckUpdate(payload, place, ticket_->step), Where()));
-  observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
-  DISTRO_ASSIGN_OR_RETURN(
-      const Taken taken,
-      manager_->AddPayload(*ticket_, segment_,
-                           std::make_shared<const std::string>(std::move(payload))));
-  if (taken == Taken::kNew) stream->Progress();
+  DISTRO_ASSIGN_OR_RETURN(Taken taken, manager_->ForeseePayload(*ticket_, segment_, payload));
+  if (taken == Taken::kNew) {
+    const absl::Duration begin = Clock::Real()->MonotonicNow();
+    const RoundPlace place = {.round = ticket_->round, .segment = segment_};
+    DISTRO_RETURN_IF_ERROR(
+        Annotate(manager_->run().method->CheckUpdate(payload, place, ticket_->step), Where()));
+    observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
+    DISTRO_ASSIGN_OR_RETURN(
+        taken, manager_->AddPayload(*ticket_, segment_,
+                                    std::make_shared<const std::string>(std::move(payload))));
+  }
+  if (taken == Taken::kNew) {
+    stream->Progress();
+  } else if (++repeats_ > manager_->layout().segments()) {
+    return WithRetryAfter(ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
+                                          absl::StrCat("segments that are held or closed came ",
+                                                       repeats_, " times in one stream")),
+                          kRetryAfter);
+  }
   if (taken == Taken::kLate) observer_->OnUploadRejected("late");
   v1::UploadUpdateResponse response;
   response.mutable_ack()->set_segment(segment_.value());

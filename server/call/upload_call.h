@@ -1,6 +1,8 @@
 // One UploadUpdate call without its transport: a header, then frames. Each segment is assembled,
-// validated, added to the round and acknowledged (docs/protocol.md, "Upload"). A call holds at most
-// one incomplete payload, which counts against the common limit (docs/protocol.md, "Limits").
+// validated, added to the round and acknowledged (docs/protocol.md, "Upload"). One that is held or
+// closed is not decoded; a call may send at most as many of these as there are segments. A call
+// holds at most one incomplete payload, which counts against the common limit (docs/protocol.md,
+// "Limits").
 //
 // Not thread-safe: one message at a time.
 #pragma once
@@ -69,7 +71,8 @@ class UploadCall {
   bool abstains_ = false;
   std::optional<UploadTicket> ticket_;  // after the header
   std::optional<Arriving> arriving_;
-  SegmentId segment_;  // of the last frame
+  SegmentId segment_;     // of the last frame
+  uint32_t repeats_ = 0;  // payloads that were held or closed
 };
 
 }  // namespace distro::server

@@ -8,16 +8,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/epoch.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "server/log/disk.h"
 
 namespace distro::server {
-
-// Random bits of an epoch, below the calendar's seconds: two folders that start within one second
-// get different epochs, except for one case in 2^20. An epoch fits into 53 bits, the integers of
-// JSON, until the year 2242.
-inline constexpr int kEpochRandomBits = 20;
 
 // Raises the file `epoch` of `data_dir` to max(epoch of the file, epoch of the newest record, Unix
 // seconds * 2^20) + 1 + r, durably; r is the low 20 bits of `random`, which the caller draws at

@@ -151,21 +151,29 @@ std::vector<uint32_t> Round::Held(absl::string_view worker) const {
   return held;
 }
 
-absl::StatusOr<Taken> Round::Put(const v1::WorkerIdentity& worker, SegmentId segment,
-                                 SharedBytes payload, absl::Duration now) {
-  Contributor& contributor = contributors_[IndexOf(worker.name())];
-  Piece& piece = contributor.pieces[segment.value()];
-  if (contributor.abstained) return Conflict(worker.name(), "it abstained");
-  const uint64_t checksum = Xxh3(*payload);
+absl::StatusOr<Taken> Round::Foresee(absl::string_view worker, SegmentId segment, uint64_t size,
+                                     uint64_t checksum) const {
+  const Contributor& contributor = contributors_[IndexOf(worker)];
+  const Piece& piece = contributor.pieces[segment.value()];
+  if (contributor.abstained) return Conflict(worker, "it abstained");
   if (piece.in) {
-    if (piece.checksum == checksum && piece.size == payload->size()) return Taken::kAgain;
-    return Conflict(worker.name(),
+    if (piece.checksum == checksum && piece.size == size) return Taken::kAgain;
+    return Conflict(worker,
                     absl::StrCat("segment ", segment.value(), ": other bytes were sent before"));
   }
-  if (segments_[segment.value()].closed) return Taken::kLate;
+  return segments_[segment.value()].closed ? Taken::kLate : Taken::kNew;
+}
+
+absl::StatusOr<Taken> Round::Put(const v1::WorkerIdentity& worker, SegmentId segment,
+                                 SharedBytes payload, absl::Duration now) {
+  const uint64_t checksum = Xxh3(*payload);
+  DISTRO_ASSIGN_OR_RETURN(const Taken taken,
+                          Foresee(worker.name(), segment, payload->size(), checksum));
+  if (taken != Taken::kNew) return taken;
+  Contributor& contributor = contributors_[IndexOf(worker.name())];
   if (!contributor.any_in()) contributor.incarnation = worker.incarnation();
   segments_[segment.value()].last_in = now;
-  piece = {
+  contributor.pieces[segment.value()] = {
       .in = true, .checksum = checksum, .size = payload->size(), .payload = std::move(payload)};
   return Taken::kNew;
 }

@@ -88,6 +88,10 @@ class Round {
   absl::Status BeginUpload(const v1::UploadHeader& header, Standing standing);
   // Segments that the worker need not send, because they were accepted or are closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
+  // What Put() would return for a payload with this size and checksum (Xxh3), without its bytes: a
+  // payload that is not new need not be decoded.
+  absl::StatusOr<Taken> Foresee(absl::string_view worker, SegmentId segment, uint64_t size,
+                                uint64_t checksum) const;
   // Adds a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
   // were accepted before, or the worker abstained.
   absl::StatusOr<Taken> Put(const v1::WorkerIdentity& worker, SegmentId segment,

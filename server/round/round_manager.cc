@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/wire/proto_time.h"
@@ -107,20 +108,30 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   return UploadTicket{header.worker(), round.id(), round.Held(name), round.step()};
 }
 
+absl::Status RoundManager::CheckTicket(const UploadTicket& ticket) {
+  DISTRO_RETURN_IF_ERROR(shared_.attendance.members().CheckSession(ticket.worker, shared_.now()));
+  return CheckUpload(ticket.round, ticket.worker.name());
+}
+
+absl::StatusOr<Taken> RoundManager::ForeseePayload(const UploadTicket& ticket, SegmentId segment,
+                                                   absl::string_view payload) {
+  const uint64_t checksum = Xxh3(payload);
+  absl::MutexLock lock(&shared_.mu);
+  DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
+  return shared_.course.round()->Foresee(ticket.worker.name(), segment, payload.size(), checksum);
+}
+
 absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,
                                                SharedBytes payload) {
   absl::MutexLock lock(&shared_.mu);
-  const absl::Duration now = shared_.now();
-  Membership& members = shared_.attendance.members();
-  DISTRO_RETURN_IF_ERROR(members.CheckSession(ticket.worker, now));
+  DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
   const std::string& name = ticket.worker.name();
-  DISTRO_RETURN_IF_ERROR(CheckUpload(ticket.round, name));
   Round& round = *shared_.course.round();
   DISTRO_ASSIGN_OR_RETURN(const Taken taken,
-                          round.Put(ticket.worker, segment, std::move(payload), now));
+                          round.Put(ticket.worker, segment, std::move(payload), shared_.now()));
   if (taken == Taken::kNew) {
     if (round.Complete(name)) {
-      members.Apply(name, MemberEvent::kInTime);
+      shared_.attendance.members().Apply(name, MemberEvent::kInTime);
       shared_.context.observer->OnUpdateReceived();
     }
     shared_.Poke();

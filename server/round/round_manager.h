@@ -55,6 +55,9 @@ class RoundManager {
   // Uploads: first the header, then each payload that passed the method's CheckUpdate.
   // InvalidArgument: as CheckHashes (server/round/integrity.h).
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
+  // What AddPayload would return now. Only a new payload needs CheckUpdate, which costs much.
+  absl::StatusOr<Taken> ForeseePayload(const UploadTicket& ticket, SegmentId segment,
+                                       absl::string_view payload);
   absl::StatusOr<Taken> AddPayload(const UploadTicket& ticket, SegmentId segment,
                                    SharedBytes payload);
   // A payload of this ticket was refused as invalid. A rule quarantines after several in a row.
@@ -121,6 +124,8 @@ class RoundManager {
   v1::JoinResponse Welcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
   absl::Status CheckUpload(RoundId round, const std::string& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
+  // Whether the ticket still entitles to send payloads.
+  absl::Status CheckTicket(const UploadTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
 
   SharedRun shared_;
   Decrees decrees_;

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/wire/frames.h"
 #include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -227,7 +228,7 @@ void Write(gpr_log_func_args* line) {
     minute = now;
     written = 0;
   }
-  if (++written <= kLinesOfMinute) std::cerr << "gRPC: " << line->message << "\n";
+  if (++written <= kLinesOfMinute) std::cerr << "gRPC: " << ShownText(line->message) << "\n";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/utf8.h"
 #include "nlohmann/json.hpp"
 #include "server/session/transition.h"
 #include "server/status/run_warnings.h"
@@ -160,7 +161,7 @@ std::string StatusJson(const StatusFacts& facts) {
                        {"warnings", WarningsPart(facts)},
                        {"readiness", ChecksPart(facts.ready)},
                        {"workers", WorkerRows(facts)}};
-  return report.dump(-1, ' ', false, json::error_handler_t::replace);
+  return ShownLines(report.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 }  // namespace distro::server

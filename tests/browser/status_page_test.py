@@ -147,13 +147,14 @@ def test_words_of_peers_are_text(run, chromium):
 def test_hostile_names_too(run, chromium):
     hostile = crowd_report.without_rates(HOSTILE, state=HOSTILE, reason=HOSTILE, severity="warning", problem=HOSTILE, runbook=HOSTILE)
     report = crowd_report.report(3, [hostile])
-    report["run"].update(id=HOSTILE, reason=HOSTILE)
+    report["run"].update(id=HOSTILE, reason=HOSTILE + "\u202e\u009b\u2028")
     report["warnings"] = [{"name": HOSTILE, "critical": True, "what": HOSTILE}]
     report["readiness"]["checks"][0].update(name=HOSTILE, detail=HOSTILE)
     watched = browser.Watched(chromium, run.url, answered(report))
     watched.until("document.querySelectorAll('#workers tbody tr').length === 4")
     assert HOSTILE in watched.texts("#workers td.name")
     assert watched.page.text_content("#run") == HOSTILE
+    assert watched.page.text_content("#reason") == HOSTILE + r"\u202e\u009b\u2028"
     assert watched.page.query_selector("body img, body script") is None
     assert all(link.startswith("/runbooks/%3Cimg") for link in watched.page.eval_on_selector_all(
         "#problems a", "all => all.map(one => one.getAttribute('href'))") if "Uplink" not in link)

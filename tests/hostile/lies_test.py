@@ -78,21 +78,29 @@ def other_method(frame):
     del frame.open.step.deltas.inner_rate_bits[0]
 
 
-def from_round(directive):
+def far_ahead(message):
+    message.epoch = (1 << 64) - 1
+
+
+def of_any_size(answer):
+    answer.snapshot.size_bytes = 1 << 62
+
+
+def from_round(directive, reason=SAID):
     """A lie about heartbeats."""
     def lie(answer):
         if answer.head_round > ROUND:
-            answer.directive, answer.reason = directive, SAID
+            answer.directive, answer.reason = directive, reason
         return answer
     return lie
 
 
-def from_answer(first, change):
-    """A lie about the answers from number `first` on: change(answer)."""
+def from_answer(first, change, times=1 << 30):
+    """A lie about the answers from number `first` on: change(answer), so many times."""
     numbers = itertools.count()
 
     def lie(answer):
-        if next(numbers) >= first:
+        if first <= next(numbers) < first + times:
             change(answer)
         return answer
     return lie
@@ -183,13 +191,14 @@ class LiesTest(processes.ProcessTest):
         _, told, _ = self.expect_end(*expected)
         self.assertEqual(told["raised_by"], "connect")
 
-    def expect_to_go_on(self, make_lies):
-        before = self.log_of_python().count("bad frame")
+    def expect_to_go_on(self, make_lies, says="bad frame"):
+        before = self.log_of_python().count(says) if says else 0
         native, told, ways = self.both(make_lies, rounds=12)
         self.assertEqual(native.exit_code(), 0, native.log())
         self.assertEqual((told["error"], told["module_is_the_runs"]), ("NoneType", True), told)
-        self.assertIn("bad frame", native.log())
-        self.assertGreater(self.log_of_python().count("bad frame"), before)
+        if says:
+            self.assertIn(says, native.log())
+            self.assertGreater(self.log_of_python().count(says), before)
         for state, way in zip((native.summary()["state_hash"], told["state"]), ways):
             self.assertEqual(state, self.honest_states(*way)[1])
 
@@ -223,6 +232,27 @@ class LiesTest(processes.ProcessTest):
 
     def test_a_snapshot_that_is_damaged(self):
         self.expect_no_join(lambda: {"DownloadSnapshot": flipped}, 2, "Error", "snapshot")
+
+    def test_a_snapshot_that_would_fill_the_disk(self):
+        self.expect_no_join(lambda: {"Join": from_answer(0, of_any_size)}, 2, "Error",
+                            f"a snapshot of {1 << 62} bytes is not one of the run's model")
+
+    def test_a_reason_without_end(self):
+        long = "\u202e\x1b[2J\n" + 900_000 * "x"
+        native, told, _ = self.expect_end(
+            lambda: {"Heartbeat": from_round(pb.DIRECTIVE_QUARANTINED, long)}, 7, "Quarantined", "\\u202e\\x1b[2J\\nxxx")
+        for text in (native.log(), told["message"]):
+            self.assertIn("(900008 bytes)", text)
+            self.assertLess(max(map(len, text.splitlines())), 3000)
+            self.assertNotIn("\u202e", text)
+            self.assertNotIn("\x1b", text)
+
+    def test_an_epoch_of_the_far_future_gives_way_to_the_true_one(self):
+        self.expect_to_go_on(lambda: {"SubscribeRounds": changed("open", far_ahead, times=2),
+                                      "Heartbeat": from_answer(3, far_ahead, times=2)}, says=None)
+
+    def test_a_join_of_the_far_future_gives_way_to_the_true_one(self):
+        self.expect_to_go_on(lambda: {"Join": from_answer(0, far_ahead, times=1)}, says=None)
 
     def test_a_truncated_result_is_asked_for_again(self):
         self.expect_to_go_on(lambda: {"SubscribeRounds": changed("segment", truncated, times=3)})

@@ -66,7 +66,7 @@ USES = {
     "worker/python": "common/client/member common/round worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
     "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/optimizer",  # `plan` says what a worker checks at its start, `run restore` reads an archive
-    "tools/archiver": "common/client/follow common/telemetry kernels/replica",
+    "tools/archiver": "common/client/follow common/model common/telemetry kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/process kernels/replica",
     "tests/testing/server": "server/log",

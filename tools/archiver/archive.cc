@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/epoch.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/snapshot.h"
+#include "common/model/architecture.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tools/archiver/archive_log.h"
 
@@ -69,12 +72,22 @@ absl::StatusOr<std::string> Useless(const v1::GetRunResponse& run, const Archive
                       run.first_round());
 }
 
+// An architecture that is not known here (workers: python) is bounded by the disk only.
+absl::Status CheckSize(const v1::GetRunResponse& run) {
+  const auto model = ParseModelConfig(run.model_config_json());
+  if (!model.ok()) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout, Layout::Create(std::move(manifest), 1));
+  return CheckSnapshotSize(run.snapshots(0).size_bytes(), layout.elements());
+}
+
 absl::StatusOr<Archive> FetchNewest(const v1::GetRunResponse& run, uint64_t epoch, int threads,
                                     ArchiveFolder* folder, const SnapshotFetcher& fetch) {
   ArchiveState state;
   state.run_id = run.run_id();
-  state.epoch = std::max(epoch, run.epoch());
+  state.epoch = std::max(epoch, KeptEpoch(EpochId(run.epoch()), absl::Now()).value());
   state.snapshot = run.snapshots(0);
+  DISTRO_RETURN_IF_ERROR(CheckSize(run));
   DISTRO_RETURN_IF_ERROR(fetch(state.snapshot, folder->SnapshotPath(state.snapshot.round())));
   absl::StatusOr<Archive> archive = Read(run, state, threads, *folder);
   if (!archive.ok()) return Annotate(archive.status(), "the aggregator's newest snapshot");

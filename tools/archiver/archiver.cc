@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
+#include "common/base/epoch.h"
 #include "common/base/file.h"
 #include "common/base/output_path.h"
 #include "common/base/random.h"
@@ -86,6 +87,8 @@ absl::StatusOr<v1::GetRunResponse> Archiver::AwaitRunAfter(const ArchiveState* h
 
 absl::Status Archiver::Follow(uint64_t* replayed) {
   absl::StatusOr<std::optional<ArchiveState>> held = folder_->Load();
+  if (held.ok() && held->has_value())
+    (*held)->epoch = KeptEpoch(EpochId((*held)->epoch), clock_->WallNow()).value();
   const Follower& follower = client_->follower();
   DISTRO_ASSIGN_OR_RETURN(v1::GetRunResponse run,
                           AwaitRunAfter(held.ok() && held->has_value() ? &**held : nullptr));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/checksum.h"
+#include "common/base/epoch.h"
 #include "common/base/status_macros.h"
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/round_feed.h"
@@ -67,9 +68,14 @@ absl::Status Session::Run() {
   upload_due_ = state.published_round > uploader_.stored_round() + 1;
   QueueReport();
   const absl::Status status = Replay(&queue);
-  archive_.state.epoch = std::max(archive_.state.epoch, client_state()->view().epoch.value());
+  archive_.state.epoch = Epoch();
   if (!status.ok() && !stopped()) return status;
   return Finished() && !stopped() ? Finish() : Save();
+}
+
+uint64_t Session::Epoch() const {
+  const EpochId seen = KeptEpoch(client_state()->view().epoch, context_.clock->WallNow());
+  return std::max(archive_.state.epoch, seen.value());
 }
 
 uint64_t Session::End() const { return context_.options->once ? run_.round() : rounds_.load(); }
@@ -101,7 +107,7 @@ absl::Status Session::Replay(EventQueue* queue) {
     rounds_ = std::max(rounds_.load(), round.header->extension().rounds());
     OfferSnapshot(round);
     DISTRO_RETURN_IF_ERROR(Apply(round));
-    archive_.state.epoch = std::max(archive_.state.epoch, client_state()->view().epoch.value());
+    archive_.state.epoch = Epoch();
     if (!Finished() && IntervalEnds()) EndInterval();
     WriteLine(round);
   }

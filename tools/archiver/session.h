@@ -70,6 +70,8 @@ class Session {
   bool stopped() const { return client_state()->ended(); }
   // Times the subscription was reopened since the process began.
   uint64_t Reconnects() const;
+  // The newest epoch seen, to be kept with the copy.
+  uint64_t Epoch() const;
   // The first round not to replay.
   uint64_t End() const;
   // Whether all rounds up to End() are applied.

@@ -13,6 +13,7 @@
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/client/channel.h"
 #include "common/client/diagnosis.h"
 #include "common/client/health.h"
@@ -84,12 +85,12 @@ void CheckRun(const std::shared_ptr<grpc::Channel>& channel, const CheckOptions&
   if (!status.ok()) return findings->Add("run", Result::kFailed, std::string(status.message()));
   if (run.run_id().empty()) {
     return findings->Add("run", options.require_run ? Result::kFailed : Result::kWarning,
-                         absl::StrCat("no run yet: ", run.reason()));
+                         absl::StrCat("no run yet: ", ShownText(run.reason())));
   }
-  findings->Add(
-      "run", Result::kOk,
-      absl::StrCat(run.run_id(), " is ", distro::tools::Word(run.state()), ", round ", run.round(),
-                   " of ", run.config().rounds(), run.reason().empty() ? "" : ": ", run.reason()));
+  findings->Add("run", Result::kOk,
+                absl::StrCat(ShownText(run.run_id()), " is ", distro::tools::Word(run.state()),
+                             ", round ", run.round(), " of ", run.config().rounds(),
+                             run.reason().empty() ? "" : ": ", ShownText(run.reason())));
 }
 
 // The value of a metric without labels; nullopt: it is missing.

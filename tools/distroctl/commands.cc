@@ -3,6 +3,7 @@
 #include <optional>
 #include <ostream>
 
+#include "common/base/utf8.h"
 #include "common/client/probe/connection_fault.h"
 #include "tools/distroctl/check.h"
 #include "tools/distroctl/check_connection.h"
@@ -110,7 +111,8 @@ std::vector<Command> Commands(Console* console) {
 }
 
 Console ConsoleOn(std::ostream* out, std::ostream* error) {
-  return {.progress = [error](absl::string_view line) { *error << line << "\n"; }, .out = out};
+  return {.progress = [error](absl::string_view line) { *error << ShownLines(line) << "\n"; },
+          .out = out};
 }
 
 Program DistroctlProgram(Console* console) {

@@ -10,6 +10,7 @@
 #include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/checkpoint/initial_snapshot.h"
 #include "common/round/round_method.h"
 #include "common/round/run_model.h"
@@ -81,7 +82,7 @@ absl::Status CheckStored(v1::AdminService::StubInterface* admin, const Companion
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(admin->GetRun(&context, {}, &run)));
   if (run.companions_size() == static_cast<int>(companions.size())) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("run ", run.run_id(), " exists without ", companions.front().name,
+      absl::StrCat("run ", ShownText(run.run_id()), " exists without ", companions.front().name,
                    " and other files that travel with a model: it was created without them, or by "
                    "an aggregator of an older version; copy them beside its checkpoints yourself"));
 }
@@ -151,9 +152,10 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
         .text = absl::StrCat("run ", existing, " exists; nothing more had to be uploaded"),
         .json = {{"run_id", existing}, {"created", false}}};
   }
-  return Report{.text = absl::StrCat("created run ", run_id, ": ", config.rounds(), " rounds of ",
-                                     config.samples_per_worker(), " samples a worker"),
-                .json = {{"run_id", run_id}, {"created", true}}};
+  return Report{
+      .text = absl::StrCat("created run ", ShownText(run_id), ": ", config.rounds(), " rounds of ",
+                           config.samples_per_worker(), " samples a worker"),
+      .json = {{"run_id", run_id}, {"created", true}}};
 }
 
 Command RunCreateCommand(const Console* console) {

@@ -49,6 +49,8 @@ class CertFolder {
     DISTRO_ASSIGN_OR_RETURN(ca.key, ReadTextFile(File("ca-key.pem"), kMaxPemBytes));
     return ca;
   }
+  // Two calls that made a CA at once would mix them.
+  absl::StatusOr<FileLock> Lock() const { return FileLock::Take(File("ca.pem")); }
   Report Made() const {
     return {.text = absl::StrJoin(lines_, "\n"), .json = {{"certificates", made_}}};
   }
@@ -71,6 +73,7 @@ absl::StatusOr<Report> MakeCerts(const CertsOptions& options, absl::Time now) {
     DISTRO_RETURN_IF_ERROR(ValidateName(name, "--worker"));
   DISTRO_RETURN_IF_ERROR(CreateFolders(options.out));
   CertFolder folder(options.out);
+  DISTRO_ASSIGN_OR_RETURN(const FileLock lock, folder.Lock());
   DISTRO_ASSIGN_OR_RETURN(const KeyedCertificate ca, folder.Ca(now));
   const Validity validity = {now - kSlack, kSlack + kValid};
   DISTRO_RETURN_IF_ERROR(
@@ -127,6 +130,10 @@ absl::StatusOr<Report> MakeToken(const std::string& name, const std::string& rol
 absl::StatusOr<Report> RevokeTokens(const std::string& name, const std::string& tokens_file) {
   if (tokens_file.empty())
     return absl::InvalidArgumentError("--tokens_file: is required, the aggregator's tokens file");
+  // Before the lock, which would be made beside a file that is not there.
+  if (const auto text = ReadFile(tokens_file, server::kMaxTokensFileBytes); !text.ok())
+    return text.status();
+  DISTRO_ASSIGN_OR_RETURN(const FileLock lock, FileLock::Take(tokens_file));
   DISTRO_ASSIGN_OR_RETURN(const std::string text,
                           ReadTextFile(tokens_file, server::kMaxTokensFileBytes));
   DISTRO_RETURN_IF_ERROR(Annotate(server::TokenTable::Parse(text).status(), tokens_file));

@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kMaxRunBytes = 1 << 20;
 
-absl::Status Check(const InviteOptions& options, const std::string& out) {
+absl::Status Check(const InviteOptions& options) {
   DISTRO_RETURN_IF_ERROR(ValidateName(options.name, "NAME"));
   if (options.aggregator.empty()) {
     return absl::InvalidArgumentError(
@@ -38,6 +38,10 @@ absl::Status Check(const InviteOptions& options, const std::string& out) {
   if (options.valid <= absl::ZeroDuration())
     return absl::InvalidArgumentError(
         absl::StrCat("--valid: ", absl::FormatDuration(options.valid), " is not above 0"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckOut(const InviteOptions& options, const std::string& out) {
   if (options.replace || !Exists(out)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat(out, ": is there: --replace makes a new one and revokes what it holds"));
@@ -90,7 +94,8 @@ std::string Program(const std::string& role) {
 
 absl::StatusOr<Report> MakeInvite(const InviteOptions& options, absl::Time now) {
   const std::string out = options.out.empty() ? options.name + ".invite" : options.out;
-  DISTRO_RETURN_IF_ERROR(Check(options, out));
+  DISTRO_RETURN_IF_ERROR(Check(options));
+  DISTRO_RETURN_IF_ERROR(CheckOut(options, out));
   const std::optional<server::Role> role = server::ParseRole(options.role);
   if (!role)
     return absl::InvalidArgumentError(
@@ -98,6 +103,8 @@ absl::StatusOr<Report> MakeInvite(const InviteOptions& options, absl::Time now) 
   DISTRO_ASSIGN_OR_RETURN(const Invite invite, Fill(options, now));
   const std::string text = InviteText(invite);
   DISTRO_RETURN_IF_ERROR(Annotate(ParseInvite(text).status(), "the invite"));
+  DISTRO_ASSIGN_OR_RETURN(const FileLock lock, FileLock::Take(options.tokens_file));
+  DISTRO_RETURN_IF_ERROR(CheckOut(options, out));  // by another call in the meantime
   DISTRO_ASSIGN_OR_RETURN(const std::string tokens, WithToken(options, *role, invite));
   DISTRO_RETURN_IF_ERROR(WritePrivate(out, text));
   if (const absl::Status status = RewriteKeepingMode(options.tokens_file, tokens); !status.ok()) {

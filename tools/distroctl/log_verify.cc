@@ -12,6 +12,7 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "server/log/admission_store.h"
 #include "server/log/epoch_file.h"
 #include "tools/distroctl/stored_log.h"
@@ -89,8 +90,8 @@ absl::StatusOr<Report> VerifyLog(const LogVerifyOptions& options,
   std::string text = absl::StrFormat(
       "run       %s\nrounds    %d, results kept from round %d on, %d bytes\n"
       "snapshots the initial one and %d later\nhash      %s\nno damage",
-      stored.run->run_id, log.next_round().value(), log.first_round().value(), log.bytes(),
-      snapshots, hash);
+      ShownText(stored.run->run_id), log.next_round().value(), log.first_round().value(),
+      log.bytes(), snapshots, hash);
   return Report{.text = std::move(text),
                 .json = {{"run_id", stored.run->run_id},
                          {"rounds", log.next_round().value()},

@@ -8,6 +8,7 @@
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/run/run_config.h"
 #include "tools/distroctl/admin.h"
 #include "tools/distroctl/report.h"
@@ -207,7 +208,7 @@ absl::StatusOr<Report> ShowRun(v1::AdminService::StubInterface* admin) {
       CallAdmin(admin, &v1::AdminService::StubInterface::GetRun, v1::GetRunRequest()));
   const std::string state = Word(run.state());
   if (run.run_id().empty()) {
-    return Report{.text = absl::StrCat("no run: ", run.reason()),
+    return Report{.text = absl::StrCat("no run: ", ShownText(run.reason())),
                   .json = {{"state", state}, {"reason", run.reason()}}};
   }
   const std::string config = RunConfigToJson(run.config());
@@ -215,8 +216,8 @@ absl::StatusOr<Report> ShowRun(v1::AdminService::StubInterface* admin) {
   return Report{
       .text = absl::StrFormat("run     %s\nstate   %s\nreason  %s\nepoch   %d\nround   %d of "
                               "%d\nhash    %s\nconfig  %s",
-                              run.run_id(), state, run.reason(), run.epoch(), run.round(),
-                              run.config().rounds(), ToHex(run.log_hash()), config),
+                              ShownText(run.run_id()), state, ShownText(run.reason()), run.epoch(),
+                              run.round(), run.config().rounds(), ToHex(run.log_hash()), config),
       .json = {{"run_id", run.run_id()},
                {"state", state},
                {"reason", run.reason()},

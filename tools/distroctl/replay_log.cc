@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/checkpoint/snapshot.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -121,8 +122,8 @@ std::string Text(const StoredLog& stored, uint64_t rounds, RoundId first, Replic
   std::string text = absl::StrFormat(
       "run     %s\nrounds  %d of %d, %d bytes%s\nlog     %s\nstate   %s\n"
       "members %d state hashes reported, %d differ",
-      stored.run->run_id, replica->next_round().value(), rounds, stored.log->bytes(), from,
-      ToHex(replica->log_hash()), ToHex(replica->StateHash()), comparison.reported,
+      ShownText(stored.run->run_id), replica->next_round().value(), rounds, stored.log->bytes(),
+      from, ToHex(replica->log_hash()), ToHex(replica->StateHash()), comparison.reported,
       comparison.different);
   for (const std::string& line : comparison.named) absl::StrAppend(&text, "\n        ", line);
   return text;

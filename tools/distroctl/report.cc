@@ -5,22 +5,22 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 
 namespace distro::tools {
 
 absl::StatusOr<int> Console::Show(const absl::StatusOr<Report>& report) const {
   DISTRO_RETURN_IF_ERROR(report.status());
   if (json()) {
-    *out << WriteJson(report->json);
+    *out << ShownLines(WriteJson(report->json));
   } else {
-    *out << (output == "helm" ? report->helm : report->text) << "\n";
+    *out << ShownLines(output == "helm" ? report->helm : report->text) << "\n";
   }
   out->flush();
   DISTRO_RETURN_IF_ERROR(report->verdict);
@@ -36,7 +36,7 @@ Table::Table(std::vector<std::string> headings) {
 }
 
 void Table::Add(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = absl::Utf8SafeCHexEscape(cell);
+  for (std::string& cell : cells) cell = ShownText(cell);
   rows_.push_back(std::move(cells));
 }
 

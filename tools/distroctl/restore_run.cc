@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/epoch.h"
 #include "common/base/output_path.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/checkpoint/companions.h"
 #include "server/log/disk.h"
 #include "server/log/restored_run.h"
@@ -44,7 +47,8 @@ absl::StatusOr<server::RestoredRun> ReadArchive(const ArchiveFolder& folder,
                      "its log file is damaged: begin a new run from a published checkpoint"));
   }
   server::RestoredRun restored{.archive = *std::move(log),
-                               .epoch = state->epoch,
+                               // A lying aggregator's is not handed on; the log has the true ones.
+                               .epoch = KeptEpoch(EpochId(state->epoch), absl::Now()).value(),
                                .snapshot = state->snapshot,
                                .snapshot_path = folder.SnapshotPath(state->snapshot.round())};
   absl::StatusOr<Companions> companions =
@@ -69,7 +73,7 @@ absl::StatusOr<Report> RestoreRun(const RestoreRunOptions& options) {
       server::WriteRestoredRun(options.data_dir, restored, server::Disk::Real()), "restore"));
   const std::string& run_id = restored.archive.run().run_id();
   const uint64_t round = restored.snapshot.round();
-  return Report{.text = absl::StrCat("restored ", run_id, " in ", options.data_dir,
+  return Report{.text = absl::StrCat("restored ", ShownText(run_id), " in ", options.data_dir,
                                      ": it continues at round ", round,
                                      "; start the aggregator on this folder"),
                 .json = {{"run_id", run_id}, {"round", round}, {"data_dir", options.data_dir}}};

@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/round_log/committed_round.h"
 #include "common/round_log/delta_step.h"
 #include "common/run/sample_pool.h"
@@ -218,7 +218,7 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
       "round       %d%s\nepoch       %d\ncommitted   %s, %.3f s after it opened\nreason      %s\n"
       "hash        %s\npredecessor %s\nresult      %d bytes in %d segments%s\nstep        %s",
       wanted, header.paused() ? " (the run was paused)" : "", header.epoch(), CommittedAt(header),
-      SecondsOf(header.duration()), absl::Utf8SafeCHexEscape(header.reason()),
+      SecondsOf(header.duration()), ShownText(header.reason()),
       ToHex(stored.log->HashBefore(round.Next())), ToHex(header.predecessor_hash()),
       ResultBytes(header), header.segments_size(),
       round < stored.log->first_round() ? ", pruned" : "", StepText(header.step()));

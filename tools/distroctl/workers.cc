@@ -7,11 +7,11 @@
 #include <optional>
 #include <ostream>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "tools/distroctl/admin.h"
 #include "tools/distroctl/commands.h"
 #include "tools/distroctl/report.h"
@@ -110,11 +110,12 @@ struct WatchOptions {
 // Shows one report: clears a terminal first; appends to a file.
 void ShowScreen(const Report& report, const Console& console) {
   if (console.json()) {
-    *console.out << report.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    *console.out << ShownLines(
+                        report.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
                  << std::endl;
   } else {
     if (isatty(STDOUT_FILENO) != 0) *console.out << "\033[H\033[2J";
-    *console.out << report.text << "\n" << std::endl;
+    *console.out << ShownLines(report.text) << "\n" << std::endl;
   }
 }
 
@@ -174,11 +175,10 @@ Report WorkersReport(const WorkersSample& sample, const WorkersSample* before) {
   const std::string state = Word(run.state());
   return {
       .text = absl::StrCat(
-          run.run_id().empty() ? "no run" : run.run_id(), ": ", state, ", round ", run.round(),
-          " of ", run.config().rounds(), ", ", sample.list.workers_size(), " workers",
+          run.run_id().empty() ? "no run" : ShownText(run.run_id()), ": ", state, ", round ",
+          run.round(), " of ", run.config().rounds(), ", ", sample.list.workers_size(), " workers",
           sample.list.left_out() == 0 ? "" : absl::StrCat(" and ", sample.list.left_out(), " more"),
-          run.reason().empty() ? "" : ": ", absl::Utf8SafeCHexEscape(run.reason()), "\n",
-          table.Text()),
+          run.reason().empty() ? "" : ": ", ShownText(run.reason()), "\n", table.Text()),
       .json = {{"run_id", run.run_id()},
                {"state", state},
                {"round", run.round()},

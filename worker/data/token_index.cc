@@ -4,11 +4,11 @@
 #include <initializer_list>
 #include <set>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/run/pinned_tokenizer.h"
 
 namespace distro::worker {
@@ -19,14 +19,15 @@ using nlohmann::json;
 constexpr int64_t kMaxTokens = int64_t{1} << 48;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 31;
 constexpr int64_t kMaxVocabulary16 = 1 << 16;
-constexpr size_t kShownBytes = 200;
+constexpr size_t kHashDigits = 64;
+constexpr size_t kMaxShownBytes = 200;
 
 absl::Status Wrong(absl::string_view key, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(key, ": ", what));
 }
 
 std::string Shown(absl::string_view text) {
-  return absl::StrCat("'", absl::Utf8SafeCHexEscape(text.substr(0, kShownBytes)), "'");
+  return absl::StrCat("'", ShownText(text, kMaxShownBytes), "'");
 }
 
 // Checks that `value` is an object with exactly these keys.

@@ -6,6 +6,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/model/architecture.h"
 #include "common/process/host_memory.h"
 #include "worker/train/micro_batch.h"
@@ -29,7 +30,7 @@ absl::Status NodeWorkload::CheckRun(const v1::RunConfig& config) const {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, "other_run",
         absl::StrCat("--invite: is for run ", deps_.run_name,
-                     ", and the aggregator at its address holds ", config.name()));
+                     ", and the aggregator at its address holds ", ShownText(config.name())));
   }
   if (config.workers() != v1::WORKERS_PYTHON) return absl::OkStatus();
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",

@@ -129,7 +129,7 @@ std::string SummaryJson(const TrainSummary& summary) {
     json["phase_seconds"][std::string(PhaseName(static_cast<Phase>(i)))] =
         absl::ToDoubleSeconds(summary.phases[i]);
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace distro::worker

@@ -12,7 +12,9 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utf8.h"
 #include "common/base/version.h"
+#include "common/checkpoint/snapshot.h"
 
 namespace distro::worker {
 
@@ -93,7 +95,7 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
   return ErrorWithReason(
       absl::StatusCode::kFailedPrecondition, "other_run",
       absl::StrCat(
-          "run ", run_.run_id(),
+          "run ", ShownText(run_.run_id()),
           " has other tensors now than when this worker joined it: start the worker again"));
 }
 
@@ -122,6 +124,8 @@ absl::Status TrainingRun::LoadSnapshot() {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
   });
+  DISTRO_RETURN_IF_ERROR(
+      CheckSnapshotSize(run_.snapshot().size_bytes(), workload_->layout().elements()));
   DISTRO_RETURN_IF_ERROR(deps_.exchange->DownloadSnapshot(run_.snapshot(), path));
   DISTRO_RETURN_IF_ERROR(Annotate(workload_->learner()->Load(path, RoundId(run_.snapshot().round()),
                                                              run_.snapshot().log_hash()),

@@ -34,9 +34,10 @@ absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* 
   v1::GetRunResponse response;
   absl::Status status =
       FromGrpcStatus(connection->admin()->GetRun(call.context(), v1::GetRunRequest(), &response));
-  const EpochId epoch(response.epoch()), newest = follower.state->view().epoch;
-  if (status.ok() && !response.run_id().empty() && epoch < newest)
-    status = FencedError(epoch, newest);
+  if (status.ok() && !response.run_id().empty()) {
+    status = CheckEpoch(EpochId(response.epoch()), follower.state->view().epoch,
+                        follower.clock->WallNow());
+  }
   connection->Heed(status);
   DISTRO_RETURN_IF_ERROR(status);
   return response;

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
+#include "common/base/epoch.h"
 #include "common/base/reason.h"
+#include "common/base/status_macros.h"
 #include "common/client/backoff.h"
 #include "common/rpc/status.h"
 #include "common/wire/proto_time.h"
@@ -85,7 +87,7 @@ absl::Status RoundFeed::Stream(const ClientView& start) {
   v1::SubscribeRoundsRequest request;
   if (follower_.member) *request.mutable_worker() = start_.worker;
   request.set_run_id(start_.run_id);
-  request.set_epoch(start.epoch.value());
+  request.set_epoch(KeptEpoch(start.epoch, follower_.clock->WallNow()).value());
   request.set_from_round(next_round_.value());
   if (next_round_ > RoundId(0)) request.set_last_hash(log_hash_);
   const auto stub = connection_->stub();
@@ -113,7 +115,7 @@ absl::Status RoundFeed::Stream(const ClientView& start) {
 absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsResponse frame) {
   ClientState* const state = follower_.state;
   const EpochId epoch(frame.epoch());
-  if (const EpochId newest = state->view().epoch; epoch < newest) return FencedError(epoch, newest);
+  DISTRO_RETURN_IF_ERROR(CheckEpoch(epoch, state->view().epoch, follower_.clock->WallNow()));
   Measure(frame);
   absl::StatusOr<RoundEvent> event = assembler->Add(std::move(frame));
   if (!event.ok())

@@ -1,6 +1,8 @@
 #include "common/client/follow/snapshot_fetch.h"
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/part_file.h"
@@ -77,11 +79,23 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
   return end;
 }
 
+// Before anything is fetched, rather than when the disk is full.
+absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const auto space = std::filesystem::space(folder.empty() ? "." : folder, error);
+  if (error || bytes <= space.available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path, ": ", bytes, " bytes are to come, and its disk has ", space.available,
+                   " free: make room there, or give a folder on another disk"));
+}
+
 }  // namespace
 
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
+  DISTRO_RETURN_IF_ERROR(CheckRoom(path, snapshot.size_bytes() - part.size()));
   bool resumed = part.size() > 0;  // its first bytes may belong to another snapshot
   Backoff backoff(follower.backoff, follower.seed + 2);
   ReasonLog reasons("snapshot download interrupted", follower.log, follower.clock);

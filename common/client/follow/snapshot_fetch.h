@@ -12,7 +12,8 @@
 namespace distro {
 
 // Writes `path`.part, checks its size and SHA-256, and renames it to `path`. Retries while the
-// aggregator is unreachable. Blocks. InvalidArgument: the bytes do not have the SHA-256; they are
+// aggregator is unreachable. Blocks. ResourceExhausted: the disk has no room for it; nothing was
+// fetched. InvalidArgument: the bytes do not have the SHA-256; they are
 // deleted. FailedPrecondition with reason `pruned`: the aggregator no longer has this snapshot.
 // Otherwise the aggregator's refusal, the status that ended the client, or a status of the disk.
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/epoch.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/client/follow/snapshot_fetch.h"
@@ -95,8 +96,10 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
     return absl::FailedPreconditionError("Join: the worker has a session");
   EndSession();
   v1::JoinRequest request = asked;
-  if (request.run_id() == run_id_)
-    request.set_epoch(std::max<uint64_t>(request.epoch(), epoch_.value()));
+  const absl::Time now = clock_->WallNow();
+  EpochId seen(request.epoch());
+  if (request.run_id() == run_id_) seen = NewestEpoch(seen, epoch_, now);
+  request.set_epoch(KeptEpoch(seen, now).value());
   // Until Join is answered, a session without a run lets Stop cancel it.
   const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));

@@ -4,8 +4,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/epoch.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/client/backoff.h"
 #include "common/client/follow/round_feed.h"
 #include "common/client/status_action.h"
@@ -27,9 +29,9 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connect
   call.EndAfter(waits ? std::min(wait, limit) : limit, waits);
   absl::Status status =
       FromGrpcStatus(connection->stub()->Join(call.context(), request, &response));
-  const bool replaced = response.run_id() == request.run_id() && response.epoch() < request.epoch();
-  if (status.ok() && replaced)
-    status = FencedError(EpochId(response.epoch()), EpochId(request.epoch()));
+  // Epochs of different runs do not compare.
+  const EpochId newest(response.run_id() == request.run_id() ? request.epoch() : 0);
+  if (status.ok()) status = CheckEpoch(EpochId(response.epoch()), newest, context.clock->WallNow());
   connection->Heed(status);
   if (status.ok()) context.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
   DISTRO_RETURN_IF_ERROR(status);
@@ -127,13 +129,15 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   v1::HeartbeatResponse response;
   ClientCall call(context_.session);
   call.EndAfter(context_.options->rpc_timeout, failing_);
-  request.set_epoch(context_.session->view().epoch.value());
+  const EpochId seen = context_.session->view().epoch;
+  request.set_epoch(KeptEpoch(seen, context_.clock->WallNow()).value());
   if (context_.options->telemetry) *request.mutable_telemetry() = context_.options->telemetry();
   const absl::Duration begin = context_.clock->MonotonicNow();
   absl::Status status =
       FromGrpcStatus(connection_->stub()->Heartbeat(call.context(), request, &response));
-  if (const EpochId epoch(response.epoch()), newest(request.epoch()); status.ok() && epoch < newest)
-    status = FencedError(epoch, newest);
+  if (status.ok()) {
+    status = CheckEpoch(EpochId(response.epoch()), seen, context_.clock->WallNow());
+  }
   connection_->Heed(status);
   DISTRO_RETURN_IF_ERROR(status);
   context_.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
@@ -166,11 +170,11 @@ void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
       return end(absl::StatusCode::kAborted, "replaced",
                  absl::StrCat("a newer process has the name ", name));
     case v1::DIRECTIVE_QUARANTINED:
-      return end(absl::StatusCode::kPermissionDenied, "quarantined", response.reason());
+      return end(absl::StatusCode::kPermissionDenied, "quarantined", ShownText(response.reason()));
     case v1::DIRECTIVE_RESYNC:
       // Concerns the parameters with which this session follows the log.
       if (!session->view().following) return;
-      return end(absl::StatusCode::kFailedPrecondition, "diverged", response.reason());
+      return end(absl::StatusCode::kFailedPrecondition, "diverged", ShownText(response.reason()));
     default:
       return;
   }
@@ -180,13 +184,14 @@ void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
   const bool drain = response.directive() == v1::DIRECTIVE_DRAIN;
   if (drain && !draining_) {
     context_.log->Info("aggregator is about to stop; waiting for it to come back",
-                       {{"reason", response.reason()}});
+                       {{"reason", ShownText(response.reason())}});
   }
   draining_ = drain;
   const bool paused = response.run_state() == v1::RUN_STATE_PAUSED;
   if (paused && !paused_) {
-    context_.log->Info("the run is paused; waiting for distroctl run resume",
-                       {{"round", response.head_round()}, {"reason", response.reason()}});
+    context_.log->Info(
+        "the run is paused; waiting for distroctl run resume",
+        {{"round", response.head_round()}, {"reason", ShownText(response.reason())}});
   }
   if (paused_ && !paused) context_.log->Info("the run continues");
   paused_ = paused;
@@ -206,7 +211,7 @@ absl::Status Heartbeat::Rejoin() {
   }
   context_.log->Info("joined again", {{"run", response->run_id()}, {"epoch", response->epoch()}});
   session->Update([&](ClientView& view) {
-    view.epoch = std::max(view.epoch, EpochId(response->epoch()));
+    view.epoch = NewestEpoch(view.epoch, EpochId(response->epoch()), context_.clock->WallNow());
     view.head = RoundId(response->head_round());
     view.head_wanted = true;  // the new session does not know this worker's round yet
     ++view.returns;

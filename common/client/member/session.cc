@@ -4,7 +4,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/epoch.h"
 #include "common/base/reason.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -26,23 +29,24 @@ Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
 
 v1::JoinRequest Session::RejoinRequest() const {
   v1::JoinRequest request = request_;
-  request.set_epoch(view().epoch.value());
+  request.set_epoch(KeptEpoch(view().epoch, absl::Now()).value());
   return request;
 }
 
 absl::Status Session::CheckSameRun(const v1::JoinResponse& response) const {
   if (response.run_id() != run_id()) {
-    return OtherRunError(absl::StrCat("the aggregator has run ", response.run_id(),
+    return OtherRunError(absl::StrCat("the aggregator has run ", ShownText(response.run_id()),
                                       " now, this worker has state of run ", run_id()));
   }
   if (response.manifest_hash() != manifest_hash_) {
-    return OtherRunError(absl::StrCat(
-        "run ", response.run_id(), ": manifest ", absl::BytesToHexString(response.manifest_hash()),
-        " differs from ", absl::BytesToHexString(manifest_hash_), " at the first Join"));
+    return OtherRunError(absl::StrCat("run ", run_id(), ": manifest ",
+                                      ShownText(absl::BytesToHexString(response.manifest_hash())),
+                                      " differs from ", absl::BytesToHexString(manifest_hash_),
+                                      " at the first Join"));
   }
   if (response.config().segment_blocks() != segment_blocks_) {
     return OtherRunError(
-        absl::StrCat("run ", response.run_id(), ": segment_blocks changed since the first Join"));
+        absl::StrCat("run ", run_id(), ": segment_blocks changed since the first Join"));
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/escaping.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -17,9 +17,7 @@ namespace {
 constexpr size_t kMaxNames = 16;
 constexpr size_t kMaxNameBytes = 253;  // of a host name
 
-std::string Shown(absl::string_view text) {
-  return absl::CHexEscape(text.substr(0, kMaxNameBytes));
-}
+std::string Shown(absl::string_view text) { return ShownText(text, kMaxNameBytes); }
 
 absl::string_view BytesOf(const ASN1_STRING* text) {
   return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),

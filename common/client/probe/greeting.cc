@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "common/base/utf8.h"
 
 namespace distro {
 namespace {
@@ -41,7 +41,7 @@ Greeting GreetingOf(absl::string_view first_bytes) {
 
 std::string Excerpt(absl::string_view first_bytes) {
   const absl::string_view shown = first_bytes.substr(0, kExcerptBytes);
-  return absl::CHexEscape(shown.substr(0, shown.find_first_of("\r\n")));
+  return ShownText(shown.substr(0, shown.find_first_of("\r\n")));
 }
 
 absl::string_view Http2Preface() {

@@ -5,22 +5,13 @@
 #include <utility>
 
 namespace distro::server {
-namespace {
 
-constexpr absl::Duration kInterval = absl::Seconds(1);
-
-}  // namespace
-
-FileWatch::FileWatch(std::vector<std::string> paths, const Clock* clock)
-    : paths_(std::move(paths)), clock_(clock), looked_(clock->MonotonicNow()) {
+FileWatch::FileWatch(std::vector<std::string> paths) : paths_(std::move(paths)) {
   std::erase(paths_, "");
   stamps_ = Look();
 }
 
 bool FileWatch::Changed() {
-  const absl::Duration now = clock_->MonotonicNow();
-  if (now - looked_ < kInterval) return false;
-  looked_ = now;
   std::vector<Stamp> stamps = Look();
   if (stamps == stamps_) return false;
   stamps_ = std::move(stamps);

@@ -1,5 +1,4 @@
-// Detects changes of files by modification time, size and inode, checked at most once a second. Not
-// thread-safe.
+// Detects changes of files by modification time, size and inode. Not thread-safe; blocking.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +7,12 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/time/time.h"
-#include "common/base/clock.h"
-
 namespace distro::server {
 
 class FileWatch {
  public:
   // Records the current state of the files; create it before reading them. Ignores empty paths.
-  // `clock` is borrowed.
-  FileWatch(std::vector<std::string> paths, const Clock* clock);
+  explicit FileWatch(std::vector<std::string> paths);
 
   // Returns true once for each detected change: read the files then.
   bool Changed();
@@ -28,8 +23,6 @@ class FileWatch {
   std::vector<Stamp> Look() const;
 
   std::vector<std::string> paths_;
-  const Clock* const clock_;
-  absl::Duration looked_;
   std::vector<Stamp> stamps_;
 };
 

@@ -10,38 +10,42 @@
 
 namespace distro::server {
 
+namespace {
+
+absl::StatusOr<TokenTable> Read(const std::string& path) {
+  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxTokensFileBytes));
+  absl::StatusOr<TokenTable> table = TokenTable::Parse(text);
+  if (!table.ok()) return Annotate(table.status(), path);
+  return table;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<TokenStore>> TokenStore::Open(const std::string& path,
                                                              const Clock* clock, Log* log,
                                                              AuthObserver* observer) {
   std::unique_ptr<TokenStore> store(new TokenStore(path, clock, log, observer));
-  DISTRO_ASSIGN_OR_RETURN(TokenTable table, store->Read());
-  absl::MutexLock lock(&store->mu_);
-  store->table_ = std::make_shared<const TokenTable>(std::move(table));
+  DISTRO_RETURN_IF_ERROR(store->table_.Start());
   return store;
 }
 
 TokenStore::TokenStore(std::string path, const Clock* clock, Log* log, AuthObserver* observer)
-    : path_(std::move(path)),
-      clock_(clock),
-      log_(log),
-      observer_(observer),
-      watch_({path_}, clock) {}
-
-absl::StatusOr<TokenTable> TokenStore::Read() const {
-  DISTRO_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path_, kMaxTokensFileBytes));
-  absl::StatusOr<TokenTable> table = TokenTable::Parse(text);
-  if (!table.ok()) return Annotate(table.status(), path_);
-  return table;
-}
+    : clock_(clock),
+      table_(
+          {path}, [path] { return Read(path); },
+          [path, log, observer](const absl::StatusOr<std::shared_ptr<const TokenTable>>& table) {
+            if (table.ok()) {
+              log->Info("tokens reloaded", {{"file", path}, {"tokens", (*table)->size()}});
+            } else {
+              log->Error("tokens not reloaded: those of before stay valid",
+                         {{"reason", table.status()}});
+            }
+            observer->OnCredentialsReloaded("tokens", table.ok());
+          },
+          clock) {}
 
 absl::StatusOr<TokenOwner> TokenStore::Find(absl::string_view token) {
-  std::shared_ptr<const TokenTable> table;
-  {
-    absl::MutexLock lock(&mu_);
-    if (watch_.Changed()) Reload();
-    table = table_;
-  }
-  std::optional<TokenOwner> owner = table->Find(token);
+  std::optional<TokenOwner> owner = table_.Get()->Find(token);
   if (!owner) {
     return absl::UnauthenticatedError(
         "the token is not known: it was revoked, or is another run's");
@@ -53,17 +57,6 @@ absl::StatusOr<TokenOwner> TokenStore::Find(absl::string_view token) {
                    ", and the aggregator's clock says ", UtcText(now),
                    ": ask for a new invite (distroctl invite --replace), or have that clock set if "
                    "it is wrong"));
-}
-
-void TokenStore::Reload() {
-  absl::StatusOr<TokenTable> table = Read();
-  observer_->OnCredentialsReloaded("tokens", table.ok());
-  if (!table.ok()) {
-    log_->Error("tokens not reloaded: those of before stay valid", {{"reason", table.status()}});
-    return;
-  }
-  log_->Info("tokens reloaded", {{"file", path_}, {"tokens", table->size()}});
-  table_ = std::make_shared<const TokenTable>(*std::move(table));
 }
 
 }  // namespace distro::server

@@ -17,6 +17,10 @@ function scaled(value, unit, separator) {
   return digits(value) + (unit ? separator + unit : '');
 }
 
+// Text of others, with an escape in place of each character that is not seen, or that changes how others are seen (ShownText).
+export const shown = (text) =>
+    text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
+
 export const bytes = (value) => value == null ? NONE : scaled(value, 'B', ' ');
 export const rate = (value) => value == null ? NONE : scaled(value, 'B/s', ' ');
 export const short = (value) => value == null ? NONE : scaled(value, '', ' ');

@@ -138,7 +138,7 @@ async function poll() {
   try {
     const answer = await fetch('/status.json', {cache: 'no-store', signal: AbortSignal.timeout(GIVE_UP)});
     if (!answer.ok) throw new Error(`status ${answer.status}`);
-    report = await answer.json();
+    report = JSON.parse(await answer.text(), (key, value) => typeof value === 'string' ? format.shown(value) : value);
   } catch (error) {
     showConnection(error);
     return;

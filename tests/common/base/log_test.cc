@@ -54,6 +54,21 @@ TEST_F(LogTest, ValuesCannotBreakTheLine) {
             "status=\"NOT_FOUND: no file\"\n");
 }
 
+TEST_F(LogTest, ValuesCannotTurnTheLineOrHideInIt) {
+  Log log = MakeLog(LogLevel::kInfo);
+  log.Info("x", {{"a", "\u202eb"}, {"c", "\u009b2J"}, {"d", "\xff"}, {"e", "\u2028"}, {"f", "ü"}});
+  EXPECT_EQ(text_,
+            "2023-11-14T22:13:20.000Z INFO  x a=\"\\u202eb\" c=\"\\u009b2J\" d=\"\\xff\" "
+            "e=\"\\u2028\" f=\"ü\"\n");
+}
+
+TEST_F(LogTest, ALongValueIsCut) {
+  Log log = MakeLog(LogLevel::kInfo);
+  log.Info("x", {{"reason", std::string(900'000, 'a')}, {"next", 1}});
+  EXPECT_EQ(text_, absl::StrCat("2023-11-14T22:13:20.000Z INFO  x reason=", std::string(2000, 'a'),
+                                "...(900000 bytes) next=1\n"));
+}
+
 TEST_F(LogTest, LinesOfThreadsDoNotMix) {
   Log log = MakeLog(LogLevel::kInfo);
   std::vector<std::thread> threads;

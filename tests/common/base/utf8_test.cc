@@ -1,7 +1,10 @@
 #include "common/base/utf8.h"
 
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -66,6 +69,52 @@ TEST(Utf8Test, ReplacesOnlyWhatIsInvalid) {
             "a\xC3\xA4"
             "b");
   EXPECT_EQ(ReplaceInvalidUtf8("a\xFF\xC3"), "a\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+// What a terminal obeys, what turns the order of what is read, and what is not seen.
+TEST(ShownTextTest, EscapesWhatIsNotSeenForWhatItIs) {
+  const std::pair<absl::string_view, absl::string_view> kCases[] = {
+      {"\x1b[2J", "\\x1b[2J"},
+      {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
+      {absl::string_view("\0", 1), "\\x00"},
+      {"\x7f", "\\u007f"},
+      {"\u0080", "\\u0080"},
+      {"\u009b", "\\u009b"},
+      {"\u009f", "\\u009f"},
+      {"\u00ad", "\\u00ad"},
+      {"\u061c", "\\u061c"},
+      {"\u200b", "\\u200b"},
+      {"\u200f", "\\u200f"},
+      {"\u2028\u2029", "\\u2028\\u2029"},
+      {"\u202a\u202e", "\\u202a\\u202e"},
+      {"\u2066\u2069", "\\u2066\\u2069"},
+      {"\ufeff", "\\ufeff"},
+      {"\U000e0041", "\\udb40\\udc41"},
+      {"\x9b[2J", "\\x9b[2J"},              // a byte that is no UTF-8
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},  // a surrogate
+      {"\xe2\x80", "\\xe2\\x80"},           // the beginning of a character
+  };
+  for (const auto& [text, shown] : kCases) {
+    EXPECT_EQ(ShownText(text), shown);
+    EXPECT_EQ(ShownText(absl::StrCat("a", text, "z")), absl::StrCat("a", shown, "z"));
+  }
+}
+
+TEST(ShownTextTest, LeavesWhatIsSeen) {
+  for (const char* text : {"", "a \"b\" 'c' \\ =", "Größe", "模型", "модель", "🙂", "\u00a0"})
+    EXPECT_EQ(ShownText(text), text);
+}
+
+TEST(ShownTextTest, CutsAtACharacterAndSaysHowMuchThereWas) {
+  EXPECT_EQ(ShownText(std::string(500, 'a')), std::string(500, 'a'));
+  EXPECT_EQ(ShownText(std::string(900'000, 'a')), std::string(500, 'a') + "... (900000 bytes)");
+  EXPECT_EQ(ShownText("abü", 3), "ab... (4 bytes)");
+  EXPECT_EQ(ShownText("ab\nc", 3), "ab... (4 bytes)");
+}
+
+TEST(ShownTextTest, LinesStayLines) {
+  EXPECT_EQ(ShownLines("a\n\u202eb\r\n"), "a\n\\u202eb\\r\n");
+  EXPECT_EQ(ShownLines(std::string(9000, 'a')), std::string(9000, 'a'));
 }
 
 }  // namespace

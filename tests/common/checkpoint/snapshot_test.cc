@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/checkpoint/safetensors.h"
 #include "gmock/gmock.h"
@@ -32,6 +33,16 @@ class SnapshotTest : public ::testing::Test {
   Layout layout_;
   TensorBuffer tensors_;
 };
+
+TEST_F(SnapshotTest, ASizeThatNoneOfTheModelHasIsRefused) {
+  EXPECT_TRUE(CheckSnapshotSize(ReadFile(path_)->size(), layout_.elements()).ok());
+  for (const uint64_t size : {uint64_t{0}, uint64_t{4 * 22 - 1}, uint64_t{1} << 62, UINT64_MAX}) {
+    EXPECT_THAT(CheckSnapshotSize(size, layout_.elements()).message(),
+                HasSubstr(absl::StrCat("a snapshot of ", size,
+                                       " bytes is not one of the run's model, whose 22 "
+                                       "parameters need 88 to ")));
+  }
+}
 
 TEST_F(SnapshotTest, ReadsBackTheSameParameters) {
   TensorBuffer read(layout_);

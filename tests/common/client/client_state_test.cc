@@ -4,6 +4,9 @@
 
 #include <thread>
 
+#include "common/base/epoch.h"
+#include "common/base/reason.h"
+
 namespace distro {
 namespace {
 
@@ -34,6 +37,42 @@ TEST(ReasonToReopenTest, IsALagInSilenceOnly) {
   view = Lagging();
   view.subscribed = false;
   EXPECT_EQ(ReasonToReopen(view, now, patience), "");
+}
+
+EpochId EpochAt(absl::Time time) {
+  return EpochId((static_cast<uint64_t>(absl::ToUnixSeconds(time)) << kEpochRandomBits) + 5);
+}
+
+TEST(CheckEpochTest, AnOlderEpochIsFenced) {
+  const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
+  EXPECT_TRUE(CheckEpoch(EpochId(5), EpochId(5), now).ok());
+  EXPECT_TRUE(CheckEpoch(EpochAt(now), EpochId(5), now).ok());
+  EXPECT_EQ(ReasonOf(CheckEpoch(EpochId(4), EpochId(5), now)), "fenced");
+  EXPECT_EQ(ReasonOf(CheckEpoch(EpochAt(now), EpochAt(now + absl::Hours(23)), now)), "fenced");
+}
+
+// One answer of a liar must not have the true aggregator refused.
+TEST(CheckEpochTest, AnEpochOfTheFarFutureGivesWay) {
+  const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
+  for (const EpochId far : {EpochAt(now + absl::Hours(25)), EpochId(UINT64_MAX)}) {
+    EXPECT_TRUE(CheckEpoch(far, EpochAt(now), now).ok());  // of a clock that is wrong, perhaps
+    EXPECT_TRUE(CheckEpoch(EpochAt(now), far, now).ok());
+    EXPECT_EQ(KeptEpoch(far, now), EpochId());
+  }
+  EXPECT_EQ(KeptEpoch(EpochAt(now), now), EpochAt(now));
+  // Among those of a clock that is years ahead, the higher one is the newer one.
+  const EpochId later = EpochAt(now + absl::Hours(90'000)), latest(later.value() + 1);
+  EXPECT_TRUE(CheckEpoch(latest, later, now).ok());
+  EXPECT_EQ(ReasonOf(CheckEpoch(later, latest, now)), "fenced");
+}
+
+TEST(ClientStateTest, ForgetsAnEpochOfTheFarFuture) {
+  const EpochId now = EpochAt(absl::Now());
+  ClientState state(now);
+  state.ObserveEpoch(EpochId(UINT64_MAX));
+  EXPECT_EQ(state.view().epoch, EpochId(UINT64_MAX));
+  state.ObserveHead(now, RoundId(3));
+  EXPECT_EQ(state.view().epoch, now);
 }
 
 TEST(ClientStateTest, TheFirstEndStaysAndWakesWhoWaits) {

@@ -30,6 +30,11 @@ TEST(StatusTest, LongMessagesAreCutBetweenCharacters) {
   EXPECT_EQ(status.error_message(), message.substr(0, kMaxStatusMessageBytes - 1));
 }
 
+TEST(StatusTest, APeersMessageComesAsItMayBeShown) {
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::ABORTED, "a\n\u202eb\x1b[2J")),
+            absl::AbortedError("a\\n\\u202eb\\x1b[2J"));
+}
+
 TEST(StatusTest, ReasonAndRetryHintTravel) {
   const absl::Status status =
       WithRetryAfter(ErrorWithReason(absl::StatusCode::kUnavailable, "draining", "stops"),

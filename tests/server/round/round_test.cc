@@ -1,5 +1,6 @@
 #include "server/round/round.h"
 
+#include "common/base/checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/round/run_fixture.h"
@@ -90,6 +91,22 @@ class RoundTest : public ::testing::Test {
   const Layout layout_ = testing::SmallLayout();
   Round round_;
 };
+
+TEST_F(RoundTest, ForeseesWhatPutReturns) {
+  const SharedBytes payload = UpdatePayload(layout_, RoundId(4), SegmentId(0), 1);
+  const auto foresee = [&](const char* worker, uint32_t segment, uint64_t size) {
+    return round_.Foresee(worker, SegmentId(segment), size, Xxh3(*payload));
+  };
+  Begin("a");
+  EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kNew);
+  Put("a", 0);
+  EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kAgain);
+  EXPECT_EQ(foresee("a", 0, payload->size() + 1).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(*foresee("b", 0, payload->size()), Taken::kNew);
+  round_.Close(SegmentId(0));
+  EXPECT_EQ(*foresee("b", 0, payload->size()), Taken::kLate);
+  EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kAgain);
+}
 
 TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
   for (const char* name : {"a", "b", "c"}) {

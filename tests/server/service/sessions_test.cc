@@ -68,7 +68,7 @@ TEST_F(SessionsTest, JoinTellsAllThatAWorkerNeeds) {
   EXPECT_THAT(joined.model_config_json(), HasSubstr("model_type"));
   EXPECT_EQ(joined.manifest_hash(),
             std::string(layout_.manifest().hash().begin(), layout_.manifest().hash().end()));
-  EXPECT_EQ((joined.epoch() - 1) >> server::kEpochRandomBits,
+  EXPECT_EQ((joined.epoch() - 1) >> kEpochRandomBits,
             1'700'000'000u);  // when FakeClock begins
   EXPECT_EQ(joined.lease().seconds(), 1000);
 }

@@ -1,4 +1,5 @@
 // Accepted and refused uploads, over real gRPC.
+#include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 
@@ -7,8 +8,10 @@ namespace {
 
 using absl::StatusCode;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // One of two workers, so that the round stays open.
 class UploadsTest : public ServerTest {
@@ -36,6 +39,13 @@ class UploadsTest : public ServerTest {
   }
   static v1::UploadFrame Whole(uint32_t segment, const std::string& payload) {
     return Frame(segment, 0, payload, payload.size());
+  }
+  // The metric's line of the time in which payloads were decoded.
+  std::string Validated() {
+    const auto page =
+        HttpGet(server_->http_address(), "/metrics", absl::Seconds(30), 1 << 20)->body;
+    const size_t begin = page.find("phase_seconds_total{phase=\"validate\"}");
+    return page.substr(begin, page.find('\n', begin) - begin);
   }
   absl::Status Refusal(const v1::UploadFrame& frame) {
     return a_->Send(a_->Header(0), {frame}).status;
@@ -69,6 +79,22 @@ TEST_F(UploadsTest, TheSameBytesAgainAreAcknowledged) {
   EXPECT_TRUE(again.status.ok()) << again.status;
   EXPECT_THAT(again.held, ElementsAre(0, 1, 2));
   EXPECT_THAT(again.acks, ElementsAre(0, 1, 2));
+}
+
+TEST_F(UploadsTest, WhatIsHeldIsNotDecodedAgain) {
+  ASSERT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
+  const std::string decoded = Validated();
+  EXPECT_THAT(decoded, Not(EndsWith("} 0")));
+  ASSERT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
+  EXPECT_EQ(a_->Upload(0, Payloads(0, 2)).status.code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Validated(), decoded);
+}
+
+TEST_F(UploadsTest, OneStreamMayNotRepeatForEver) {
+  const v1::UploadFrame frame = Whole(0, *Payloads(0, 1)[0]);
+  EXPECT_TRUE(a_->Send(a_->Header(0), {frame, frame, frame, frame}).status.ok());
+  EXPECT_EQ(a_->Send(a_->Header(0), {frame, frame, frame, frame}).status.code(),
+            StatusCode::kResourceExhausted);
 }
 
 TEST_F(UploadsTest, OtherBytesAreRefusedAlsoFromANewerProcess) {

@@ -413,6 +413,21 @@ TEST_F(ArchiverTest, WaitsWhileAnOlderAggregatorAnswers) {
   EXPECT_EQ(metrics.replayed_rounds->value(), 0);
 }
 
+// One that a lying aggregator told: no true one would ever be believed again.
+TEST_F(ArchiverTest, ForgetsAnEpochOfTheFarFuture) {
+  ASSERT_TRUE(Run(Options()).ok());
+  {
+    auto folder = ArchiveFolder::Open(folder_.File("archive"));
+    ArchiveState state = **(*folder)->Load();
+    state.epoch = UINT64_MAX;
+    ASSERT_TRUE((*folder)->SaveState(state, {}).ok());
+  }
+  AdvanceTo(2);
+  EXPECT_TRUE(Run(Options()).ok());
+  ExpectSame();
+  EXPECT_LT(Held().epoch, UINT64_MAX);
+}
+
 // Epochs of two runs do not compare: the other run is named, whichever of them is higher.
 TEST_F(ArchiverTest, AFolderOfAnotherRunOfALaterEpochIsRefused) {
   ASSERT_TRUE(Run(Options()).ok());

@@ -13,6 +13,7 @@ import time
 import unittest
 
 from distro_data.progress import Progress
+from distro_data.shown import shown
 from helpers import FolderTest, contents, json_tokenizer, run_data
 
 
@@ -96,6 +97,18 @@ class CommandTest(FolderTest):
         said = self.run_data("--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc"), code=2)
         self.assertIn("another distro-data works in", said)
         self.assertEqual(contents(out), {})
+
+    def test_text_of_others_is_shown_for_what_it_is(self):
+        self.assertEqual(shown("\u202ea\x1b[2J\u009b\u2028\n\u200b\ufeff"),
+                         r"\u202ea\u001b[2J\u009b\u2028\u000a\u200b\ufeff")
+        self.assertEqual(shown("Größe 模型"), "Größe 模型")
+        self.assertEqual(shown("a" * 5000), "a" * 4000 + "... (5000 characters)")
+        columns = self.write_parquet("a.parquet", {"\u202etxet\n": ["abc"]})
+        for arguments in (["\u202egnp.exe\n"], [columns]):
+            said = self.run_data(*arguments, "--tokenizer", "bytes", "--out", self.folder / "out", code=2)
+            self.assertIn(r"\u202e", said)
+            self.assertEqual(said.count("\n"), 1, said)
+            self.assertNotIn("\u202e", said)
 
     def test_inputs_without_text_are_refused(self):
         said = self.run_data("--tokenizer", "bytes", "--out", self.folder / "out", self.write_jsonl("a.jsonl", [{"text": ""}]), code=2)

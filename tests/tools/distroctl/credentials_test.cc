@@ -4,14 +4,20 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/security/tls_files.h"
 #include "server/auth/tokens/tokens_file.h"
 #include "tests/testing/scratch_folder.h"
+#include "tests/testing/troubleshooting_page.h"
+#include "tools/distroctl/private_file.h"
 
 namespace distro::tools {
 namespace {
@@ -68,6 +74,20 @@ TEST(TokenCommandTest, ATokensFileMayHaveAByteOrderMark) {
   EXPECT_EQ(table->size(), 1u);
 }
 
+TEST(FileLockTest, ALockThatStaysHeldIsTheEndAndALockThatIsLeftIsFree) {
+  const testing::ScratchFolder folder;
+  const std::string file = folder.File("tokens");
+  auto held = FileLock::Take(file);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const absl::Status status = FileLock::Take(file, absl::ZeroDuration()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(testing::TroubleshootingPageHas(
+      absl::StrReplaceAll(status.message(), {{file, "FILE"}}), "no address", "no folder"))
+      << status.message();
+  { const FileLock ended = *std::move(held); }
+  EXPECT_TRUE(FileLock::Take(file, absl::ZeroDuration()).ok());
+}
+
 TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
   const testing::ScratchFolder folder;
   const CertsOptions options = {
@@ -88,6 +108,26 @@ TEST(CertsCommandTest, WritesPairsThatFitAndHidesKeys) {
   ASSERT_TRUE(subject.ok());
   EXPECT_EQ(subject->name, "w1");
   EXPECT_EQ(subject->role, "worker");
+}
+
+TEST(CertsCommandTest, CallsAtTheSameTimeHaveOneCa) {
+  const testing::ScratchFolder folder;
+  std::atomic<int> cas = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&folder, &cas] {
+      const auto made =
+          MakeCerts({.out = folder.File("tls"), .hosts = {"h"}, .workers = {"w1"}}, absl::Now());
+      ASSERT_TRUE(made.ok()) << made.status();
+      cas += absl::StrContains(made->text, "/ca.pem") ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cas, 1);
+  EXPECT_TRUE(ReadTlsFiles({.ca = folder.File("tls/ca.pem"),
+                            .cert = folder.File("tls/worker-w1.pem"),
+                            .key = folder.File("tls/worker-w1-key.pem")})
+                  .ok());
 }
 
 TEST(CertsCommandTest, GoesOnWithTheCaThatIsThere) {

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
@@ -140,6 +144,40 @@ TEST_F(InviteCommandTest, RefusesWhatWouldNotWorkAndChangesNothing) {
   options = Options();
   options.run = folder_.File("no-ca");
   refused(options, "no-ca");
+}
+
+// flock excludes open files from each other, in one process as in several.
+TEST_F(InviteCommandTest, ManyAtOnceAndRevocationsAllTakeEffect) {
+  constexpr int kEach = 8;
+  for (int i = 0; i < kEach; ++i)
+    ASSERT_TRUE(MakeInvite(Options(absl::StrCat("old-", i)), now_).ok());
+  ASSERT_EQ(chmod(tokens_.c_str(), 0640), 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kEach; ++i) {
+    threads.emplace_back(
+        [&, i] { EXPECT_TRUE(MakeInvite(Options(absl::StrCat("new-", i)), now_).ok()); });
+    threads.emplace_back(
+        [&, i] { EXPECT_TRUE(RevokeTokens(absl::StrCat("old-", i), tokens_).ok()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const server::TokenTable table = Table();
+  EXPECT_EQ(table.size(), size_t{kEach});
+  for (int i = 0; i < kEach; ++i)
+    EXPECT_TRUE(table.Find(ReadInvite(Options(absl::StrCat("new-", i)).out)->token)) << i;
+  EXPECT_EQ(ModeOf(tokens_), 0640u);
+  // Nothing is left but the tokens, their lock, and the invites.
+  using Files = std::filesystem::directory_iterator;
+  EXPECT_EQ(std::distance(Files(folder_.path()), Files()), 2 + 2 * kEach);
+}
+
+TEST_F(InviteCommandTest, OnlyOneOfTwoAtOnceMakesAnInvite) {
+  std::atomic<int> made = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { made += MakeInvite(Options(), now_).ok() ? 1 : 0; });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 1);
+  EXPECT_TRUE(Table().Find(ReadInvite(Options().out)->token));
 }
 
 TEST_F(InviteCommandTest, ADamagedTokensFileStaysAsItIs) {

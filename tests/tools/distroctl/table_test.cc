@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include "gtest/gtest.h"
 #include "tools/distroctl/report.h"
 
@@ -17,7 +19,23 @@ TEST(TableTest, ColumnsAreAsWideAsTheirWidestCell) {
 TEST(TableTest, EscapesWhatATerminalWouldObey) {
   Table table({"REASON"});
   table.Add({"\033[2Jgone\nline"});
-  EXPECT_EQ(table.Text(), "REASON\n\\x1b[2Jgone\\nline");
+  table.Add({"\u202eetal"});
+  table.Add({"\u009b2J"});
+  EXPECT_EQ(table.Text(), "REASON\n\\x1b[2Jgone\\nline\n\\u202eetal\n\\u009b2J");
+}
+
+// The text of others reaches a terminal through Show, as text and as JSON.
+TEST(ConsoleTest, ShowsTextOfOthersForWhatItIs) {
+  Report report{.text = "a\n\u202eb\x1b[2J", .json = {{"reason", "\u202eb\u009b"}}};
+  std::ostringstream out;
+  Console console{.progress = {}, .out = &out};
+  EXPECT_TRUE(console.Show(report).ok());
+  EXPECT_EQ(out.str(), "a\n\\u202eb\\x1b[2J\n");
+  out.str("");
+  console.output = "json";
+  EXPECT_TRUE(console.Show(report).ok());
+  EXPECT_EQ(out.str(), "{\n  \"reason\": \"\\u202eb\\u009b\"\n}\n");
+  EXPECT_EQ(nlohmann::json::parse(out.str()), report.json);
 }
 
 TEST(WordsTest, BytesHaveThreeDigitsAndAUnit) {

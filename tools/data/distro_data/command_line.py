@@ -10,6 +10,7 @@ from .convert import Options, convert
 from .encoders import open_tokenizer
 from .errors import FinishedError, InputError, ProcessError
 from .inputs import FORMATS, open_inputs
+from .shown import shown
 from .sources import TextFile
 
 DESCRIPTION = """\

@@ -4,6 +4,8 @@ import contextlib
 import os
 import sys
 
+from .shown import shown
+
 
 def prepare():
     """Closed streams become the null device, so that no file gets their numbers."""
@@ -25,8 +27,8 @@ def say(text, stream=None):
 
 
 def line(message):
-    """A line of a message, in which what is not printable, of names and values of others, is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(message)) + "\n"
+    """A line of a message, in which what is not seen, of names and values of others, is escaped."""
+    return shown(str(message)) + "\n"
 
 
 def finish(code):

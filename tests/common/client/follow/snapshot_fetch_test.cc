@@ -1,5 +1,6 @@
 #include "common/client/follow/snapshot_fetch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/checksum.h"
@@ -40,6 +41,14 @@ TEST_F(SnapshotFetchTest, GoesOnWhereACutStreamEnded) {
   EXPECT_EQ(*ReadFile(path_), kBytes);
   EXPECT_EQ(aggregator_.state().downloads.at(1).offset(), 7u);
   EXPECT_EQ(meter_.stats(absl::ZeroDuration()).received_snapshot_bytes, kBytes.size());
+}
+
+TEST_F(SnapshotFetchTest, ASizeWithoutRoomIsRefusedBeforeAnythingIsFetched) {
+  snapshot_.set_size_bytes(uint64_t{1} << 62);
+  const absl::Status status = Fetch();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("4611686018427387904 bytes are to come"));
+  EXPECT_TRUE(aggregator_.state().downloads.empty());
 }
 
 TEST_F(SnapshotFetchTest, WithoutASessionARefusalIsTheEnd) {

@@ -1,0 +1,113 @@
+#include "server/auth/tokens/reloaded_files.h"
+
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
+#include "server/auth/tokens/file_watch.h"
+
+namespace distro::server {
+
+struct ReloadedFiles::Shared {
+  Shared(std::vector<std::string> paths_in, Read read_in)
+      : paths(std::move(paths_in)), read(std::move(read_in)) {}
+
+  // Whether the thread is done, or waits for the disk: it then uses nothing but this.
+  bool Left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return done || looking_since; }
+
+  const std::vector<std::string> paths;
+  const Read read;
+  absl::Mutex mu;
+  bool ended ABSL_GUARDED_BY(mu) = false;  // the owner is gone
+  bool done ABSL_GUARDED_BY(mu) = false;
+  std::optional<absl::Duration> looking_since ABSL_GUARDED_BY(mu);
+  bool late ABSL_GUARDED_BY(mu) = false;  // the look was told to take too long
+  absl::Status problem ABSL_GUARDED_BY(mu);
+  Value value ABSL_GUARDED_BY(mu);
+};
+
+ReloadedFiles::ReloadedFiles(std::vector<std::string> paths, Read read, Told told,
+                             const Clock* clock)
+    : told_(std::move(told)),
+      clock_(clock),
+      shared_(std::make_shared<Shared>(std::move(paths), std::move(read))) {}
+
+ReloadedFiles::~ReloadedFiles() {
+  if (!thread_.joinable()) return;
+  bool done;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    shared_->ended = true;
+    shared_->mu.Await(absl::Condition(shared_.get(), &Shared::Left));
+    done = shared_->mu.AwaitWithTimeout(absl::Condition(&shared_->done), absl::Seconds(1));
+  }
+  if (done) {
+    thread_.join();
+  } else {
+    thread_.detach();  // until the disk answers, or the process ends
+  }
+}
+
+bool ReloadedFiles::AwaitLook(Shared* shared) {
+  absl::MutexLock lock(&shared->mu);
+  if (shared->mu.AwaitWithTimeout(absl::Condition(&shared->ended), kLookAtFilesEvery)) return false;
+  shared->looking_since = clock_->MonotonicNow();
+  return true;
+}
+
+absl::Status ReloadedFiles::Start() {
+  FileWatch watch(shared_->paths);
+  DISTRO_ASSIGN_OR_RETURN(Value first, shared_->read());
+  absl::MutexLock lock(&shared_->mu);
+  shared_->value = std::move(first);
+  // This object is used only while it has not ended.
+  thread_ = std::thread([this, shared = shared_, watch = std::move(watch)]() mutable {
+    while (AwaitLook(shared.get()) && Look(shared.get(), &watch)) {
+    }
+    absl::MutexLock end(&shared->mu);
+    shared->done = true;
+  });
+  return absl::OkStatus();
+}
+
+bool ReloadedFiles::Look(Shared* shared, FileWatch* watch) {
+  std::optional<absl::StatusOr<Value>> read;
+  if (watch->Changed()) read = shared->read();
+  absl::StatusOr<Value> now;
+  {
+    absl::MutexLock lock(&shared->mu);
+    shared->looking_since.reset();
+    if (shared->ended) return false;
+    if (!std::exchange(shared->late, false) && !read) return true;
+    if (read) shared->problem = read->status();
+    if (read && read->ok()) shared->value = **read;
+    now = shared->problem.ok() ? absl::StatusOr<Value>(shared->value) : shared->problem;
+  }
+  told_(now);
+  return true;
+}
+
+ReloadedFiles::Value ReloadedFiles::Get() {
+  problem().IgnoreError();
+  absl::MutexLock lock(&shared_->mu);
+  return shared_->value;
+}
+
+absl::Status ReloadedFiles::problem() {
+  const absl::Status late = absl::DeadlineExceededError(
+      absl::StrCat(absl::StrJoin(shared_->paths, ", "), ": the disk has not answered for ",
+                   absl::FormatDuration(kFilesAnswerWithin)));
+  {
+    absl::MutexLock lock(&shared_->mu);
+    const std::optional<absl::Duration> since = shared_->looking_since;
+    if (!since || clock_->MonotonicNow() - *since < kFilesAnswerWithin) return shared_->problem;
+    if (std::exchange(shared_->late, true)) return late;
+  }
+  told_(late);
+  return late;
+}
+
+}  // namespace distro::server
