@@ -50,8 +50,8 @@ inline constexpr absl::string_view kHalfWrittenFolder = ".tmp";
 // "dtype" or "torch_dtype", they become "float32", so that readers load the weights with the right
 // type; everything else in it stays. A new folder appears whole or not at all: it is written as
 // "<folder>.tmp" (one left by a crash is removed first), then renamed; after an error nothing of it
-// stays. In an existing folder these files are replaced one by one, each atomically, and other files
-// stay. InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
+// stays. In an existing folder these files are replaced one by one, each atomically, and other
+// files stay. InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
                                    const Layout& layout, const TensorPieces& tensors,
                                    const Companions& companions = {});

@@ -37,9 +37,10 @@ class StoredTensors {
 
 // `path` is a file or a folder. In a folder model.safetensors has precedence over an index, as in
 // transformers. With `tied_head` (tie_word_embeddings in config.json) an lm_head.weight that equals
-// another tensor byte by byte is left out. NotFound: a file is missing; says what is there instead. InvalidArgument names file and tensor: a damaged file
-// or index; a file name outside the folder; a tensor that is missing, in two files, not listed, of
-// a dtype that cannot be trained, or not allowed in a manifest.
+// another tensor byte by byte is left out. NotFound: a file is missing; says what is there instead.
+// InvalidArgument names file and tensor: a damaged file or index; a file name outside the folder; a
+// tensor that is missing, in two files, not listed, of a dtype that cannot be trained, or not
+// allowed in a manifest.
 absl::StatusOr<StoredTensors> OpenStoredTensors(const std::string& path, bool tied_head = false);
 
 }  // namespace distro

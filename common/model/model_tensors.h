@@ -1,5 +1,5 @@
-// Compares the tensors of a checkpoint with those of its config.json's model, and explains the usual
-// differences. Pure; thread-safe.
+// Compares the tensors of a checkpoint with those of its config.json's model, and explains the
+// usual differences. Pure; thread-safe.
 #pragma once
 
 #include "absl/status/status.h"

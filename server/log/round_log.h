@@ -66,8 +66,9 @@ class RoundLog {
  public:
   // Opens the log in `dir` (created if missing), removes temporary files and records whose rounds
   // are in packs, verifies the chain of all headers and the payload checksums of the newest
-  // `verify_payloads` records, and makes the existing names durable. DataLoss names a damaged or missing file and the remedy.
-  // FailedPrecondition: a file of a newer version. `layout`, `disk` and `log` are borrowed.
+  // `verify_payloads` records, and makes the existing names durable. DataLoss names a damaged or
+  // missing file and the remedy. FailedPrecondition: a file of a newer version. `layout`, `disk`
+  // and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RoundLog>> Open(const std::string& dir,
                                                         const Layout* layout, int verify_payloads,
                                                         Disk* disk, Log* log);

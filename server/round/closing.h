@@ -30,9 +30,9 @@ std::vector<std::string> CloseSegments(absl::Span<const SegmentId> segments, Rou
                                        std::vector<ClosedSegment>* closed);
 
 // Combines the segments and calls `done` with each result in the given order, on the calling
-// thread; an error of `done` ends it. Combines as many segments at a time as there are threads, so that the first results are sent
-// before the last segments are combined; if there are fewer, several threads share a segment.
-// DataLoss: memory is damaged.
+// thread; an error of `done` ends it. Combines as many segments at a time as there are threads, so
+// that the first results are sent before the last segments are combined; if there are fewer,
+// several threads share a segment. DataLoss: memory is damaged.
 absl::Status CombineClosed(
     const RunIdentity& run, RoundId round, absl::Span<const ClosedSegment> closed,
     const Clock& clock,

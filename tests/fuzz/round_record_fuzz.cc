@@ -1,5 +1,5 @@
-// A record file of the round log, of one round or a pack: OK, DataLoss, or refused as of a newer version. The file is in
-// memory (memfd), opened by its name in /proc.
+// A record file of the round log, of one round or a pack: OK, DataLoss, or refused as of a newer
+// version. The file is in memory (memfd), opened by its name in /proc.
 #include <sys/mman.h>
 #include <unistd.h>
 

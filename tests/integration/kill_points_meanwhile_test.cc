@@ -1,8 +1,8 @@
 // While two workers train, an operator sends decisions and an archiver uploads snapshots. The
 // aggregator is killed at every operation on the files of these: admission.pb, an upload, a
-// snapshot, snapshots.pb, a pack and the records that it replaces; and, after a kill, at those of the next
-// start. All processes continue by themselves, and the run ends with the bits of the undisturbed
-// one. Each file has its old or its new content, and every answered decision is stored.
+// snapshot, snapshots.pb, a pack and the records that it replaces; and, after a kill, at those of
+// the next start. All processes continue by themselves, and the run ends with the bits of the
+// undisturbed one. Each file has its old or its new content, and every answered decision is stored.
 #include <gtest/gtest.h>
 
 #include <algorithm>
