@@ -49,10 +49,10 @@ Report ConnectionReport(const ConnectionLook& look) {
                             {"alpn", look.alpn},
                             {"health", look.health}}};
   if (look.certificate) report.json["certificate"] = CertificateJson(*look.certificate);
-  if (!look.proxy_variable.empty()) {
-    absl::StrAppend(&report.text, "\n", look.proxy_variable,
+  if (look.proxy) {
+    absl::StrAppend(&report.text, "\n", look.proxy->variable,
                     " names a proxy: calls and `health` go through it, the other steps do not");
-    report.json["proxy_variable"] = look.proxy_variable;
+    report.json["proxy_variable"] = look.proxy->variable;
   }
   if (!look.fault) return report;
   report.json["fault"] = {{"reason", RuleOf(look.fault->kind).reason},

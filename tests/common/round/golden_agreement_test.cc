@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/round/agreement.h"
+#include "common/update/delta_update.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden_deltas.h"
 

@@ -126,7 +126,8 @@ TEST(CertsCommandTest, CallsAtTheSameTimeHaveOneCa) {
   EXPECT_EQ(cas, 1);
   EXPECT_TRUE(ReadTlsFiles({.ca = folder.File("tls/ca.pem"),
                             .cert = folder.File("tls/worker-w1.pem"),
-                            .key = folder.File("tls/worker-w1-key.pem")})
+                            .key = folder.File("tls/worker-w1-key.pem")},
+                           TlsSide::kClient)
                   .ok());
 }
 
