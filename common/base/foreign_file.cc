@@ -102,7 +102,7 @@ std::string ForeignFormat(absl::string_view bytes) {
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return "is a tar archive: unpack it";
   if (head.size() >= 16 && std::ranges::all_of(head, [](char c) { return c == '\0'; }))
     return "begins with zeros, as after a copy or download that did not end: do it again";
-  if (IsSafetensors(head)) return "is a safetensors file";
+  if (IsSafetensors(head)) return std::string(kIsSafetensors);
   const std::string plain = Plain(head);
   if (BeginsWithAny(plain, kPages)) return std::string(kPage);
   if (bytes.size() > kMaxAnswerBytes || !BeginsWithAny(plain, kAnswers)) return "";

@@ -16,6 +16,7 @@ namespace distro {
 // they are nothing that is known here. A file in the right format may be recognised too (a zip
 // archive is one): ask only after a parser refused it.
 std::string ForeignFormat(absl::string_view bytes);
+inline constexpr absl::string_view kIsSafetensors = "is a safetensors file";
 
 // Whether the bytes are a Git LFS pointer, which a reader of plain text would take for text.
 bool IsLfsPointer(absl::string_view bytes);

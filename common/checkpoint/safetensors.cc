@@ -114,6 +114,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   absl::StatusOr<SafetensorsContents> contents = ParseSafetensors(file.bytes());
   if (!contents.ok()) {
+    if (ForeignFormat(file.bytes()) == kIsSafetensors) return Annotate(contents.status(), path);
     const bool json = !file.bytes().empty() && file.bytes()[0] == '{';
     const absl::Status refused =
         json ? absl::InvalidArgumentError("is JSON, not safetensors: another file has this name")

@@ -34,10 +34,10 @@ SLOW = "w2"  # the page's second machine
 PROMETHEUS, STATUS = "http://127.0.0.1:9090", "http://127.0.0.1:7701/"
 DISTRO = "/srv/distro"
 LIMIT = 180  # seconds for anything that is waited for
-# Filled by GPUs, by runs of deltas or of local data, or by faults only.
+# Filled by GPUs, by runs of signs or of local data, by faults, or by workers whose own metrics are scraped only.
 EMPTY = {panel.title for panel in Source().panels() if panel.gpu or panel.row == "Deltas"} | {
     "Lateness of late updates (95th percentile)", "Failed calls", "State changes per hour",
-    "Held-out loss on the worker's own text"}
+    "Held-out loss on the worker's own text", "Failed writes of workers", "Sign agreement and shared coefficients"}
 
 
 def answers(url):

@@ -129,6 +129,7 @@ NEVER = [
 OPENERS = {
     "common/base/file_calls.cc": "that place",
     "common/process/host_memory.cc": "/proc and /sys",
+    "common/process/prepare_process.cc": "/dev/null",
     "common/process/shell_command.cc": "pipes",
     "server/connections/acceptor.cc": "/dev/null",
     "server/connections/socket.cc": "sockets",

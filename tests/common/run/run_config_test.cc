@@ -197,7 +197,7 @@ TEST(ParseRunConfigTest, NamesTheKeyAndTheRemedy) {
   ExpectRefused(With(R"("seed": 1.5)"), "seed: 1.5 is not a whole number");
   ExpectRefused(With(R"("overlap": true)"), "overlap: true is not a whole number");
   ExpectRefused(With(R"("overlap": 4294967296)"), "overlap: 4294967296 is not");
-  ExpectRefused(With(R"("beta": "0.9")"), "beta: \\\"0.9\\\" is not a number");
+  ExpectRefused(With(R"("beta": "0.9")"), "beta: \"0.9\" is not a number");
   ExpectRefused(With(R"("beta": 1e999)"), "not valid JSON");
   ExpectRefused(absl::StrReplaceAll(kSmallest, {{"\"a\"", "7"}}), "name: 7 is not a text");
   ExpectRefused(With(R"("download": "all")"), "download: ", "lossless");

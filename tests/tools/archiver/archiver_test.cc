@@ -200,19 +200,21 @@ TEST_F(ArchiverTest, APublishCommandThatFailsIsTheEndsStatus) {
   ExpectSame();
 }
 
-// A full disk, or a file in the folder's place.
+// As on a full disk: a file is in the folder's place.
 TEST_F(ArchiverTest, AFolderThatCannotBePublishedIsTheEndsStatusUntilItIs) {
   AdvanceTo(4);
   const ArchiverOptions options = Options();
-  ASSERT_TRUE(WriteFileAtomically(options.publish.dir, "in the way").ok());
+  ASSERT_TRUE(CreateFolders(options.publish.dir).ok());
+  const std::string published = options.publish.dir + "/round-4";
+  ASSERT_TRUE(WriteFileAtomically(published, "in the way").ok());
   const absl::Status status = Run(options);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("--publish_dir: round 4 is not published; start it again: "));
   EXPECT_GT(metrics_->failures_publish->value(), 0);
   ExpectSame();
-  std::filesystem::remove(options.publish.dir);
+  std::filesystem::remove(published);
   EXPECT_EQ(Run(options), absl::OkStatus());
-  EXPECT_TRUE(std::filesystem::exists(folder_.File("published/round-4")));
+  EXPECT_TRUE(std::filesystem::is_directory(published));
 }
 
 TEST_F(ArchiverTest, FollowsUntilTheRunIsDone) {

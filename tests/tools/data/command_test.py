@@ -100,7 +100,7 @@ class CommandTest(FolderTest):
 
     def test_text_of_others_is_shown_for_what_it_is(self):
         self.assertEqual(shown("\u202ea\x1b[2J\u009b\u2028\n\u200b\ufeff"),
-                         r"\u202ea\u001b[2J\u009b\u2028\u000a\u200b\ufeff")
+                         r"\u202ea\x1b[2J\u009b\u2028\n\u200b\ufeff")
         self.assertEqual(shown("Größe 模型"), "Größe 模型")
         self.assertEqual(shown("a" * 5000), "a" * 4000 + "... (5000 characters)")
         columns = self.write_parquet("a.parquet", {"\u202etxet\n": ["abc"]})
