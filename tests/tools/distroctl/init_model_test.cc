@@ -157,7 +157,7 @@ TEST_F(AnyModelTest, WhatIsWrongIsNamedWithTheFlag) {
   ExpectRefused({.from_safetensors = config_,
                  .outside = std::vector<std::string>{},
                  .out = folder_.File("a")},
-                "header_length");
+                "is JSON, not safetensors");
 }
 
 TEST_F(AnyModelTest, ParametersBeyondTheMachinesMemoryAreRefused) {
