@@ -244,10 +244,10 @@ class FullDiskTest(MistakesTest):
         aggregator = space.create_run(rounds=8)
         worker = [*self.prefix, space.binaries.worker, "--aggregator", aggregator.grpc, "--data", space.text, "--insecure", "--state_dir",
                   self.full / "state"]
-        self.expect(space.start("worker", worker), 1, "snapshot: write ")
+        self.expect(space.start("worker", worker), 1, f"{self.full}/state/")
         archiver = [*self.prefix, space.binaries.archiver, "--aggregator", aggregator.grpc, "--insecure", "--data_dir",
                     self.full / "archive"]
-        self.expect(space.start("archiver", archiver), 1, "snapshot: write ")
+        self.expect(space.start("archiver", archiver), 1, f"{self.full}/archive/")
         trains = space.start_worker("trains", aggregator.grpc)
         self.assertEqual(trains.exit_code(), 0, trains.log())
         publisher = [*self.prefix, space.binaries.archiver, "--aggregator", aggregator.grpc, "--insecure", "--once", "--data_dir",
@@ -258,8 +258,9 @@ class FullDiskTest(MistakesTest):
         space = self.workspace
         prefix = ("unshare", "-rm", "sh", "-c", 'mkdir -p "$0" && mount -t tmpfs -o nr_inodes=2 tmpfs "$0" && exec "$@"', self.full)
         archiver = [*prefix, space.binaries.archiver, "--aggregator", "127.0.0.1:1", "--insecure", "--data_dir", self.full / "archive"]
-        self.expect(space.start("archiver", archiver), 1, "open ")
+        self.expect(space.start("archiver", archiver), 1, "--data_dir: ")
         self.aggregator_ends(1, "distro-aggregator: open ", prefix=prefix, data_dir=self.full / "data")
+
     def test_of_checkpoints_ends_no_training(self):
         space = self.workspace
         aggregator = space.create_run(rounds=8, start_workers=1)
