@@ -60,7 +60,7 @@ class WorkerMetrics {
   ComputeRates rates_ ABSL_GUARDED_BY(mu_);
   const GpuReader* gpus_ ABSL_GUARDED_BY(mu_) = nullptr;
   uint64_t next_round_ ABSL_GUARDED_BY(mu_) = 0;
-  std::string uncounted_ ABSL_GUARDED_BY(mu_);         // of the last Update
+  std::string uncounted_ ABSL_GUARDED_BY(mu_);  // of the last Update
   WorkerReadings::FailedWrites failed_writes_ ABSL_GUARDED_BY(mu_);
   v1::WorkerTelemetry training_ ABSL_GUARDED_BY(mu_);  // of the last Update
   v1::WorkerTelemetry shown_ ABSL_GUARDED_BY(mu_);     // last

@@ -96,8 +96,9 @@ class Trainer {
   // did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
   // cancelled at its next micro-batch. InvalidArgument: the aggregator announced samples that the
   // run does not allow. FailedPrecondition with reason `not_finite`: no step was finite in
-  // kMostAbstentions rounds in a row, or in any round until the end. The checkpoint's own status, if
-  // the last one cannot be written; that another one cannot, or the state, is logged and counted.
+  // kMostAbstentions rounds in a row, or in any round until the end. The checkpoint's own status,
+  // if the last one cannot be written; that another one cannot, or the state, is logged and
+  // counted.
   absl::Status Run();
 
   // Saves the worker's state, if configured; logs and counts a failure.

@@ -1,5 +1,5 @@
-// Trainer: what it writes to the worker's own disk. Of it only the last checkpoint ends the training
-// when it cannot be written.
+// Trainer: what it writes to the worker's own disk. Of it only the last checkpoint ends the
+// training when it cannot be written.
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
