@@ -28,12 +28,13 @@ CONSTANTS = {"rateWindow": "20s", "errorWindow": "1m", "excludedWindow": "20s", 
              "stallSeconds": 6, "reportSeconds": 6, "archiverLagRounds": 3, "refusedCallsPerSecond": 0.01}
 LIMIT = 150  # seconds for anything that is waited for
 GPU = {"Collective operations", "GPU memory in use", "GPU utilization"}  # empty on a machine without
-# Filled by faults only: lateness by a late update, failed calls by refused ones, failed writes by a disk.
-NEED_FAULTS = {"Lateness of late updates (95th percentile)", "Failed calls", "State changes per hour", "Failed writes of workers"}
+# Filled by faults only: lateness by a late update, failed calls by refused ones.
+NEED_FAULTS = {"Lateness of late updates (95th percentile)", "Failed calls", "State changes per hour"}
+NEED_FULL_DISKS = {"Failed writes of workers"}
 NEED_SIGNS = {"Sign agreement and shared coefficients"}
 NEED_DELTAS = {panel.title for panel in Source().panels() if panel.row == "Deltas"}  # these runs may be of signs
 NEED_LOCAL_DATA = {"Held-out loss on the worker's own text"}
-EMPTY = GPU | NEED_FAULTS | NEED_SIGNS | NEED_DELTAS | NEED_LOCAL_DATA  # of healthy runs on a machine without a GPU
+EMPTY = GPU | NEED_FAULTS | NEED_FULL_DISKS | NEED_SIGNS | NEED_DELTAS | NEED_LOCAL_DATA  # of healthy runs on a machine without a GPU
 
 
 class World:
