@@ -155,7 +155,8 @@ class Runs:
         self.archivers["disk"] = space.start_archiver(self.aggregators["disk"].grpc, "--snapshot_interval_rounds", 4)
 
     def start_broken_worker(self):
-        self.workers["broken"] = self.spaces["broken"].start_worker("broken", self.aggregators["broken"].grpc)
+        self.workers["broken"] = self.spaces["broken"].start_worker(
+            "broken", self.aggregators["broken"].grpc, "--hold_back", "3s")  # it ends after 20 rounds, which alerts must see
 
     def end_certificate_soon(self):
         new = self.certificate.with_suffix(".new")

@@ -31,10 +31,11 @@ GPU = {"Collective operations", "GPU memory in use", "GPU utilization"}  # empty
 # Filled by faults only: lateness by a late update, failed calls by refused ones.
 NEED_FAULTS = {"Lateness of late updates (95th percentile)", "Failed calls", "State changes per hour"}
 NEED_FULL_DISKS = {"Failed writes of workers"}
+NEED_TLS = {"Certificate expires in"}  # of one of these runs only
 NEED_SIGNS = {"Sign agreement and shared coefficients"}
 NEED_DELTAS = {panel.title for panel in Source().panels() if panel.row == "Deltas"}  # these runs may be of signs
 NEED_LOCAL_DATA = {"Held-out loss on the worker's own text"}
-EMPTY = GPU | NEED_FAULTS | NEED_FULL_DISKS | NEED_SIGNS | NEED_DELTAS | NEED_LOCAL_DATA  # of healthy runs on a machine without a GPU
+EMPTY = GPU | NEED_FAULTS | NEED_FULL_DISKS | NEED_TLS | NEED_SIGNS | NEED_DELTAS | NEED_LOCAL_DATA  # of healthy runs on a machine without a GPU
 
 
 class World:
