@@ -160,7 +160,8 @@ class Runs:
 
     def end_certificate_soon(self):
         new = self.certificate.with_suffix(".new")
-        subprocess.run(["openssl", "req", "-x509", "-key", self.key, "-days", "3", "-subj", "/CN=127.0.0.1", "-out", new],
+        subprocess.run(["openssl", "req", "-x509", "-key", self.key, "-days", "3", "-subj", "/CN=127.0.0.1",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-out", new],
                        check=True, capture_output=True)
         new.replace(self.certificate)
 
