@@ -4,9 +4,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
+#include "common/base/file_calls.h"
 
 namespace distro {
 
@@ -22,8 +21,7 @@ std::optional<DiskSpace> SpaceOf(const std::string& path) {
 std::string DiskErrorText(int error_number, absl::string_view path) {
   const std::string text = strerror(error_number);
   if (error_number != ENOSPC) return text;
-  const std::filesystem::path folder = std::filesystem::path(std::string(path)).parent_path();
-  const std::optional<DiskSpace> space = SpaceOf(folder.empty() ? "." : folder.string());
+  const std::optional<DiskSpace> space = SpaceOf(FolderOf(std::string(path)));
   if (!space || space->files == 0 || space->free_files > 0) return text;
   return absl::StrCat(text, " for another file, all ", space->files,
                       " inodes of the file system are in use");

@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/file_calls.h"
 #include "common/base/status_macros.h"
 
 namespace distro {
@@ -68,8 +69,7 @@ absl::Status TryOutputFile(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": is no regular file, and would be replaced: give another name"));
   }
-  const std::string parent = fs::path(path).parent_path().string();
-  const std::string folder = parent.empty() ? "." : parent;
+  const std::string folder = FolderOf(path);
   if (!fs::is_directory(folder, error)) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": there is no folder ", folder, ": create it, or give another name"));

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/folder.h"
 #include "common/base/foreign_file.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
@@ -48,11 +50,11 @@ absl::Status CheckFolder(const std::string& folder) {
     return absl::InvalidArgumentError(absl::StrCat(
         folder, ": is a file: give the folder that holds ", kConfigName, " and ", kModelName));
   }
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    if (!fs::exists(i->path() / std::string(kConfigName), ignored)) continue;
-    return absl::NotFoundError(absl::StrCat(folder, ": has no ", kConfigName, ", but ",
-                                            i->path().string(), " has: give such a folder"));
+  for (const std::string& name : NamesIn(folder).value_or(std::vector<std::string>())) {
+    const std::string below = fs::path(folder) / name;
+    if (!fs::exists(PathOf(below, kConfigName), ignored)) continue;
+    return absl::NotFoundError(absl::StrCat(folder, ": has no ", kConfigName, ", but ", below,
+                                            " has: give such a folder"));
   }
   return absl::NotFoundError(
       absl::StrCat(folder, ": has no ", kConfigName, ": copy it beside the weights"));

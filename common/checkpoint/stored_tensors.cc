@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/folder.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/shard_index.h"
@@ -24,17 +24,16 @@ bool IsOfPyTorch(absl::string_view name) {
 
 // The remedy for a folder without weights, by the first name that says what it holds instead.
 std::string WhatIsThere(const std::string& folder) {
-  std::set<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    const std::string name = i->path().filename().string();
+  std::vector<std::string> names = NamesIn(folder).value_or(std::vector<std::string>());
+  for (const std::string& name : names) {
+    const fs::path below = fs::path(folder) / name;
     std::error_code ignored;
-    if (fs::exists(i->path() / "model.safetensors", ignored)) {
+    if (fs::exists(below / "model.safetensors", ignored)) {
       return absl::StrCat("it holds folders of checkpoints: give one of them, such as ",
-                          i->path().string());
+                          below.string());
     }
-    names.insert(name);
   }
+  std::ranges::sort(names);
   for (const std::string& name : names) {
     if (name == "adapter_model.safetensors")
       return "it holds an adapter (LoRA) alone: save the whole model after merge_and_unload()";

@@ -1,10 +1,11 @@
 #include "common/client/follow/snapshot_fetch.h"
 
-#include <filesystem>
 #include <memory>
-#include <system_error>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/disk_space.h"
+#include "common/base/file_calls.h"
 #include "common/base/part_file.h"
 #include "common/base/reason.h"
 #include "common/base/reason_log.h"
@@ -81,12 +82,10 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
 
 // Before anything is fetched, rather than when the disk is full.
 absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const auto space = std::filesystem::space(folder.empty() ? "." : folder, error);
-  if (error || bytes <= space.available) return absl::OkStatus();
+  const std::optional<DiskSpace> space = SpaceOf(FolderOf(path));
+  if (!space || bytes <= space->free_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(path, ": ", bytes, " bytes are to come, and its disk has ", space.available,
+      absl::StrCat(path, ": ", bytes, " bytes are to come, and its disk has ", space->free_bytes,
                    " free: make room there, or give a folder on another disk"));
 }
 
