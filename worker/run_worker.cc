@@ -1,5 +1,7 @@
 #include "worker/run_worker.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +22,6 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/base/utf8.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/model/architecture.h"
 #include "common/telemetry/serve_metrics.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/session/transition.h"
 #include "server/session/worker.h"
 #include "server/status/run_history.h"
 #include "server/status/worker_rates.h"
@@ -48,7 +49,7 @@ inline constexpr double kSlowSeconds = 0.5;
 inline constexpr double kSlowFactor = 1.5;
 
 // A worker does not count when this many records in a row name it and do not include its work ...
-inline constexpr uint64_t kMissedRounds = 3;
+inline constexpr uint64_t kMissedRounds = kMaxMissedRounds;
 // ... and of one on probation, whose updates are there in time.
 inline constexpr uint64_t kProbationRounds = 32;
 
