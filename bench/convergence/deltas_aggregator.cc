@@ -97,8 +97,10 @@ void DeltasAggregator::Falsify(size_t worker, std::vector<DeltaUpdate>* updates)
     own = first;
     return;
   }
-  Attack(settings_, layout_,
-         {.seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_}, &own);
+  Attack(
+      settings_, layout_,
+      {.round = round_, .seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_},
+      &own);
 }
 
 void DeltasAggregator::FollowScales(const std::vector<DeltaUpdate>& updates,
