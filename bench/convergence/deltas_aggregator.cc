@@ -113,7 +113,8 @@ void DeltasAggregator::FollowScales(const std::vector<DeltaUpdate>& updates,
       if (largest[i].has_value()) codes[i].push_back(*largest[i]);
     }
   }
-  for (size_t i = 0; i < medians_.size(); ++i) medians_[i] = MedianOfLargest(std::move(codes[i]));
+  for (size_t i = 0; i < medians_.size(); ++i)
+    medians_[i] = MedianOfLargest(std::move(codes[i]), medians_[i]);
 }
 
 void DeltasAggregator::ClipNorms(absl::Span<DeltasWorker* const> workers,
