@@ -97,8 +97,10 @@ void DeltasAggregator::Falsify(size_t worker, std::vector<DeltaUpdate>* updates)
     own = first;
     return;
   }
-  Attack(settings_, layout_,
-         {.seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_}, &own);
+  Attack(
+      settings_, layout_,
+      {.round = round_, .seed = config_.seed() + 2000 + round_, .caps = caps_, .medians = medians_},
+      &own);
 }
 
 void DeltasAggregator::FollowScales(const std::vector<DeltaUpdate>& updates,
@@ -111,7 +113,8 @@ void DeltasAggregator::FollowScales(const std::vector<DeltaUpdate>& updates,
       if (largest[i].has_value()) codes[i].push_back(*largest[i]);
     }
   }
-  for (size_t i = 0; i < medians_.size(); ++i) medians_[i] = MedianOfLargest(std::move(codes[i]));
+  for (size_t i = 0; i < medians_.size(); ++i)
+    medians_[i] = MedianOfLargest(std::move(codes[i]), medians_[i]);
 }
 
 void DeltasAggregator::ClipNorms(absl::Span<DeltasWorker* const> workers,

@@ -113,6 +113,7 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("attack", {"", "cap", "random", "inverted", "inverted_cap", "drift"}, &s.attack);
   reader.Take("attackers", 1, 1000, &s.attackers);
   reader.Take("attack_together", &s.attack_together);
+  reader.Take("attack_pauses", &s.attack_pauses);
   reader.Take("attack_multiple", 0, 1e6, &s.attack_multiple);
   reader.Take("quarantine", &s.quarantine);
   reader.Take("backwards", &s.backwards);

@@ -41,6 +41,7 @@ struct DeltasSettings {
                                   // same positions and signs in every round, at the cap
   int attackers = 1;              // the last so many workers
   bool attack_together = false;   // they all send what the first of them does
+  bool attack_pauses = false;     // they send empty records in odd rounds
   double attack_multiple = 1;     // "inverted": its codes, of the median of the largest scales
   bool quarantine = false;        // an attacker that agreement suspects is not included any more
   bool backwards = false;         // the last worker reads its samples backwards: other data

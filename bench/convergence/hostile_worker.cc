@@ -20,6 +20,13 @@ uint8_t CodeOf(const DeltasSettings& settings, uint8_t code, uint8_t cap,
   return std::min(ScaleCodeOf(settings.attack_multiple * scale), cap);
 }
 
+DeltaUpdate EmptyRecords(const DeltaUpdate& update) {
+  return {.k = update.k,
+          .positions = std::vector<uint16_t>(update.positions.size()),
+          .signs = std::vector<int8_t>(update.signs.size()),
+          .codes = std::vector<uint8_t>(update.codes.size())};
+}
+
 // Positions and signs of a block that are the same in every round.
 void Drift(uint64_t block, DeltaUpdate* update) {
   std::set<uint16_t> chosen;
@@ -36,6 +43,10 @@ void Drift(uint64_t block, DeltaUpdate* update) {
 
 void Attack(const DeltasSettings& settings, const Layout& layout, const HostileRound& round,
             DeltaUpdate* update) {
+  if (settings.attack_pauses && round.round % 2 == 1) {
+    *update = EmptyRecords(*update);
+    return;
+  }
   for (size_t i = 0; i < layout.tensors().size(); ++i) {
     const TensorLayout& tensor = layout.tensors()[i];
     for (int64_t b = tensor.first_block; b < tensor.first_block + tensor.matrix.Blocks(); ++b) {

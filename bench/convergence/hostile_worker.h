@@ -15,6 +15,7 @@
 namespace distro::worker {
 
 struct HostileRound {
+  uint64_t round = 0;
   uint64_t seed = 0;                                 // of random signs
   std::vector<uint8_t> caps = {};                    // [tensors]
   std::vector<std::optional<uint8_t>> medians = {};  // [tensors], of the largest codes before

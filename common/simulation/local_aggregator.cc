@@ -207,8 +207,8 @@ void LocalAggregator::CommitWhenComplete() {
     answers_.clear();
     plan_.Advance(*committed->header);
     const auto& medians = committed->header->scale_medians();
-    step_ =
-        run_.method->Step(round_, {medians.data(), static_cast<size_t>(medians.size())}, nullptr);
+    medians_ = {medians.begin(), medians.end()};
+    step_ = run_.method->Step(round_, medians_, nullptr);
     OpenRound();
   }
 }
@@ -233,7 +233,7 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
     results.push_back(std::move(result.payload));
   }
   if (step_.has_deltas())
-    outcome.scale_medians = ScaleMedians(codes, run_.layout->tensors().size());
+    outcome.scale_medians = ScaleMedians(codes, medians_, run_.layout->tensors().size());
   v1::RoundHeader header = MakeRoundHeader(outcome);
   const bool goes_on = round_.value() + 2 < run_.config.rounds();
   plan_.Give(goes_on ? members_.Present() : std::vector<std::string>(), run_.config, plan_.slots,

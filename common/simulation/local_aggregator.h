@@ -97,9 +97,10 @@ class LocalAggregator {
   std::map<std::string, int> data_weights_ ABSL_GUARDED_BY(mu_);  // of who has samples in it
   std::vector<CommittedRound> log_ ABSL_GUARDED_BY(mu_);          // with keeps_log
   RoundId round_ ABSL_GUARDED_BY(mu_);
-  uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;    // of the last record
-  SlotPlan plan_ ABSL_GUARDED_BY(mu_);            // of round_ and the round after it
-  v1::StepParameters step_ ABSL_GUARDED_BY(mu_);  // of round_
+  uint64_t log_hash_ ABSL_GUARDED_BY(mu_) = 0;          // of the last record
+  SlotPlan plan_ ABSL_GUARDED_BY(mu_);                  // of round_ and the round after it
+  std::vector<uint32_t> medians_ ABSL_GUARDED_BY(mu_);  // of the record before round_
+  v1::StepParameters step_ ABSL_GUARDED_BY(mu_);        // of round_
 };
 
 }  // namespace distro

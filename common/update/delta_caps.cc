@@ -16,6 +16,11 @@ constexpr int64_t kCeiling = 16;                        // of the rates
 // code(min(units, 2^44), 1).
 int CodeOfUnits(int64_t units) { return ChooseScale(std::min(units, kOne), 1).value_or(0); }
 
+std::optional<uint8_t> MedianOf(absl::Span<const uint32_t> medians, size_t tensor) {
+  if (tensor >= medians.size() || medians[tensor] == 0) return std::nullopt;
+  return static_cast<uint8_t>(medians[tensor] - 1);
+}
+
 }  // namespace
 
 void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate& update,
@@ -36,20 +41,22 @@ void AddLargestCodes(const LargestCodes& of, LargestCodes* largest) {
   }
 }
 
-std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers, size_t tensors) {
+std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers,
+                                   absl::Span<const uint32_t> before, size_t tensors) {
   std::vector<uint32_t> medians;
   for (size_t i = 0; i < tensors; ++i) {
     std::vector<uint8_t> codes;
     for (const LargestCodes& worker : workers) {
       if (i < worker.size() && worker[i].has_value()) codes.push_back(*worker[i]);
     }
-    const std::optional<uint8_t> median = MedianOfLargest(std::move(codes));
+    const std::optional<uint8_t> median = MedianOfLargest(std::move(codes), MedianOf(before, i));
     medians.push_back(median.has_value() ? 1u + *median : 0u);
   }
   return medians;
 }
 
-std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes) {
+std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes, std::optional<uint8_t> before) {
+  if (before.has_value()) codes.resize(std::max(codes.size(), kLeastWorkers), *before);
   if (codes.size() < kLeastWorkers) return std::nullopt;
   return LowerMedian(std::move(codes));
 }
@@ -65,11 +72,8 @@ uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median, i
 std::string DeltaCaps(absl::Span<const float> rates, absl::Span<const uint32_t> medians,
                       size_t tensors) {
   std::string caps;
-  for (size_t i = 0; i < tensors; ++i) {
-    std::optional<uint8_t> median;
-    if (i < medians.size() && medians[i] > 0) median = static_cast<uint8_t>(medians[i] - 1);
-    caps.push_back(static_cast<char>(DeltaCap(rates, median)));
-  }
+  for (size_t i = 0; i < tensors; ++i)
+    caps.push_back(static_cast<char>(DeltaCap(rates, MedianOf(medians, i))));
   return caps;
 }
 

@@ -25,11 +25,14 @@ void AddLargestCodes(const Layout& layout, SegmentId segment, const DeltaUpdate&
 void AddLargestCodes(const LargestCodes& of, LargestCodes* largest);
 
 // m of every tensor [tensors] in a record's encoding: 1 + MedianOfLargest, or 0 if there is none.
-std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers, size_t tensors);
+// `before`: those of the previous record, or empty.
+std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers,
+                                   absl::Span<const uint32_t> before, size_t tensors);
 
-// m_t of a tensor: the lower median of the workers' largest codes; nullopt for fewer than three
-// workers with a code.
-std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes);
+// m_t of a tensor: the lower median of the workers' largest codes. If they are fewer than three,
+// `before`, m of the previous round, takes the place of each that is missing: otherwise a worker
+// could lift the cap by sending nothing. nullopt if there is no m before either.
+std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes, std::optional<uint8_t> before);
 
 // Number of codes from the median to the cap: honest scales may grow by about a fifth per round.
 inline constexpr int kCapGrowth = 2;

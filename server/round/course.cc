@@ -103,7 +103,7 @@ absl::Status Course::CheckHead(RoundId round) const {
 
 v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecessor_hash,
                                    bool paused, const Clock& clock) {
-  RoundOutcome outcome = round_->Outcome(members);
+  RoundOutcome outcome = round_->Outcome(members, medians_);
   outcome.epoch = epoch_;
   outcome.predecessor_hash = predecessor_hash;
   v1::RoundHeader header = MakeRoundHeader(outcome);

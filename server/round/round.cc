@@ -249,7 +249,8 @@ std::vector<std::string> Round::Missing(SegmentId segment) const {
   return names;
 }
 
-RoundOutcome Round::Outcome(const Membership& membership) const {
+RoundOutcome Round::Outcome(const Membership& membership,
+                            absl::Span<const uint32_t> medians) const {
   RoundOutcome outcome{.round = id_, .members = {}, .segments = {}};
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Contributor& contributor = contributors_[i];
@@ -274,7 +275,7 @@ RoundOutcome Round::Outcome(const Membership& membership) const {
   if (step_.has_deltas()) {
     std::vector<LargestCodes> codes;
     for (const Contributor& contributor : contributors_) codes.push_back(contributor.codes);
-    outcome.scale_medians = ScaleMedians(codes, step_.deltas().caps().size());
+    outcome.scale_medians = ScaleMedians(codes, medians, step_.deltas().caps().size());
   }
   return outcome;
 }

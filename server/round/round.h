@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/round/record.h"
 #include "common/round/round_method.h"
@@ -119,9 +120,9 @@ class Round {
   // Names of expected workers that have neither a payload of the segment nor abstained.
   std::vector<std::string> Missing(SegmentId segment) const;
 
-  // Members and segments for the record, with the members' current states. Requires that all
-  // segments are closed and their results set.
-  RoundOutcome Outcome(const Membership& membership) const;
+  // Members and segments for the record, with the members' current states. `medians`: scale_medians
+  // of the previous record, or empty. Requires that all segments are closed and their results set.
+  RoundOutcome Outcome(const Membership& membership, absl::Span<const uint32_t> medians) const;
   // Mean of the finite losses reported with the updates; nullopt without any.
   std::optional<double> MeanLoss() const;
   // Number of workers with at least one payload that counts.

@@ -221,7 +221,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
       for (const auto& largest : largest_) {
         if (!largest.empty() && largest[i].has_value()) codes.push_back(*largest[i]);
       }
-      medians_[i] = MedianOfLargest(std::move(codes));
+      medians_[i] = MedianOfLargest(std::move(codes), medians_[i]);
       EXPECT_EQ(medians_[i].has_value() ? *medians_[i] : -1,
                 At<int16_t>("median", t * tensors() + i))
           << "tensor " << i;

@@ -1,8 +1,6 @@
 // Scripted workers on threads of one process.
 #include "common/simulation/local_exchange.h"
 
-#include <gtest/gtest.h>
-
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +11,8 @@
 #include "common/round/methods.h"
 #include "common/run/run_config.h"
 #include "common/update/combine.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/testing/plain_updates.h"
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
@@ -23,6 +23,7 @@ namespace {
 
 using ::distro::testing::Combine;
 using ::distro::testing::WeightedUpdate;
+using ::testing::ElementsAre;
 
 constexpr int kRounds = 5;
 
@@ -230,26 +231,32 @@ TEST(LocalExchangeRulesTest, AnUpdateThatIsNotValidEndsItsWorker) {
   EXPECT_EQ(exchange.Next().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// Every block with one position of this code.
-RoundUpdate DeltasOf(const Layout& layout, uint8_t code) {
-  RoundUpdate update{.round = RoundId(0), .payloads = {}};
+// Every block with one position of this code, or an empty record.
+RoundUpdate DeltasOf(const Layout& layout, RoundId round, std::optional<uint8_t> code) {
+  RoundUpdate update{.round = round, .payloads = {}};
   for (uint32_t s = 0; s < layout.segments(); ++s) {
     const size_t blocks = layout.SegmentBlocks(SegmentId(s));
     const DeltaUpdate sent = {.k = 1,
-                              .positions = std::vector<uint16_t>(blocks, 3),
-                              .signs = std::vector<int8_t>(blocks, -1),
-                              .codes = std::vector<uint8_t>(blocks, code)};
+                              .positions = std::vector<uint16_t>(blocks, code ? 3 : 0),
+                              .signs = std::vector<int8_t>(blocks, code ? -1 : 0),
+                              .codes = std::vector<uint8_t>(blocks, code.value_or(0))};
     update.payloads.push_back(std::make_shared<const std::string>(
-        EncodeDeltaUpdate(IdentifyPayload(layout, RoundId(0), SegmentId(s)), sent)));
+        EncodeDeltaUpdate(IdentifyPayload(layout, round, SegmentId(s)), sent)));
   }
   return update;
 }
 
-TEST(LocalExchangeRulesTest, AnUpdateOfDeltasAboveItsCapEndsItsWorker) {
-  LocalRun run = MakeRun(1);
-  run.config = *ParseRunConfig(R"({"name": "test", "rounds": 5, "sequence_length": 8,
-    "samples_per_worker": 3, "segment_blocks": 2, "start_workers": 1, "kept_per_block": 1})");
+LocalRun MakeDeltaRun(int workers) {
+  LocalRun run = MakeRun(workers);
+  run.config = *ParseRunConfig(absl::StrCat(R"({"name": "test", "rounds": 5, "sequence_length": 8,
+    "samples_per_worker": 3, "segment_blocks": 2, "kept_per_block": 1, "start_workers": )",
+                                            workers, "}"));
   run.method = MakeDeltaRounds(run.config, run.layout, {false, false, false});
+  return run;
+}
+
+TEST(LocalExchangeRulesTest, AnUpdateOfDeltasAboveItsCapEndsItsWorker) {
+  const LocalRun run = MakeDeltaRun(1);
   for (const int above : {0, 1}) {
     LocalAggregator aggregator(run);
     LocalExchange exchange(&aggregator);
@@ -258,11 +265,28 @@ TEST(LocalExchangeRulesTest, AnUpdateOfDeltasAboveItsCapEndsItsWorker) {
     ASSERT_TRUE(opened.ok()) << opened.status();
     const auto cap =
         static_cast<uint8_t>(std::get<OpenedRound>(*opened).open.step().deltas().caps()[0]);
-    exchange.Upload(DeltasOf(*run.layout, static_cast<uint8_t>(cap + above)));
+    exchange.Upload(DeltasOf(*run.layout, RoundId(0), static_cast<uint8_t>(cap + above)));
     const absl::StatusOr<RoundEvent> next = exchange.Next();
     EXPECT_EQ(next.status().code(),
               above == 0 ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument)
         << next.status();
+  }
+}
+
+TEST(LocalExchangeRulesTest, TheMediansOfScalesStayWhileOneOfThreeSendsEmptyRecords) {
+  const LocalRun run = MakeDeltaRun(3);
+  LocalAggregator aggregator(run);
+  LocalExchange a(&aggregator), b(&aggregator), c(&aggregator);
+  ASSERT_TRUE(a.Join(Request(0)).ok() && b.Join(Request(1)).ok() && c.Join(Request(2)).ok());
+  for (const RoundId round : {RoundId(0), RoundId(1)}) {
+    ASSERT_TRUE(std::holds_alternative<OpenedRound>(*a.Next()));
+    for (LocalExchange* honest : {&a, &b}) honest->Upload(DeltasOf(*run.layout, round, 100));
+    c.Upload(DeltasOf(*run.layout, round,
+                      round == RoundId(0) ? std::optional<uint8_t>(100) : std::nullopt));
+    const RoundEvent committed = *a.Next();
+    EXPECT_THAT(std::get<CommittedRound>(committed).header->scale_medians(),
+                ElementsAre(101, 101, 101))
+        << round.value();
   }
 }
 

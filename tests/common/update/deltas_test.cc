@@ -320,10 +320,36 @@ TEST(DeltaCapTest, TheLargestCodeOfATensorIsTakenOverItsSegments) {
 }
 
 TEST(DeltaCapTest, TheMedianIsTheLowerOneOfThreeOrMore) {
-  EXPECT_EQ(MedianOfLargest({}), std::nullopt);
-  EXPECT_EQ(MedianOfLargest({9, 200}), std::nullopt);
-  EXPECT_EQ(MedianOfLargest({200, 9, 30}), 30);
-  EXPECT_EQ(MedianOfLargest({200, 9, 30, 31}), 30);
+  for (const std::optional<uint8_t> before :
+       {std::optional<uint8_t>(), std::optional<uint8_t>(7)}) {
+    EXPECT_EQ(MedianOfLargest({200, 9, 30}, before), 30);
+    EXPECT_EQ(MedianOfLargest({200, 9, 30, 31}, before), 30);
+  }
+}
+
+TEST(DeltaCapTest, WithoutAMedianBeforeFewerThanThreeHaveNone) {
+  EXPECT_EQ(MedianOfLargest({}, std::nullopt), std::nullopt);
+  EXPECT_EQ(MedianOfLargest({9, 200}, std::nullopt), std::nullopt);
+}
+
+TEST(DeltaCapTest, ZeroOrOneCodeKeepsTheMedianBefore) {
+  EXPECT_EQ(MedianOfLargest({}, 30), 30);
+  for (const uint8_t code : {uint8_t{0}, uint8_t{30}, uint8_t{255}})
+    EXPECT_EQ(MedianOfLargest({code}, 30), 30);
+}
+
+TEST(DeltaCapTest, OfTwoCodesNeitherAloneMovesTheMedianBefore) {
+  EXPECT_EQ(MedianOfLargest({9, 255}, 30), 30);
+  EXPECT_EQ(MedianOfLargest({30, 255}, 30), 30);
+  EXPECT_EQ(MedianOfLargest({255, 32}, 30), 32) << "both grew";
+  EXPECT_EQ(MedianOfLargest({9, 20}, 30), 20) << "both shrank";
+}
+
+TEST(DeltaCapTest, MediansOfARecordAreCompletedTensorByTensor) {
+  const std::vector<LargestCodes> workers = {{5, 40, {}, {}}, {6, 41, 9}, {7}};
+  EXPECT_THAT(ScaleMedians(workers, {}, 4), ElementsAre(1 + 6, 0, 0, 0));
+  EXPECT_THAT(ScaleMedians(workers, {1 + 50, 1 + 30, 1 + 30, 0}, 4),
+              ElementsAre(1 + 6, 1 + 40, 1 + 30, 0));
 }
 
 TEST(DeltaCapTest, ACapIsTwoCodesAboveTheMedianBetweenTheRatesAndSixteenTimesThem) {

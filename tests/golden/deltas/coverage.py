@@ -12,8 +12,8 @@ NEEDED = {
         | cap F | cap median + 2 | bits: fused beta * e | bits: fused update""",
     "k8": """away | too late | no step | x not finite | edge with fewer than K | K tie | -0 chosen
         | empty record | code 0 | excluded | nobody included | cancelled | cap A | cap F
-        | cap median + 2 | 2 workers or fewer: cap A | segment cuts tensor | -0 in p stays
-        | feedback kept back | bits: fused beta * e | bits: fused update""",
+        | cap median + 2 | 2 workers or fewer: cap A | m before and 0 codes | m before and 2 codes
+        | m before and 2 codes: another m | segment cuts tensor | -0 in p stays | feedback kept back | bits: fused beta * e | bits: fused update""",
     "k32": """whole block | edge with fewer than K | beyond 1.0 | code 255 | K' cut | K' tie
         | below the last level | cancelled by weight | excluded | bits: fused beta * e
         | bits: fused update""",
@@ -169,6 +169,13 @@ class Watched(rounds.Rounds):
                         position in block.inside and position not in results[b].entries
                         for position in upload[b].positions))
         super().finish(uploads, included, results)
+
+    def median(self, codes, before):
+        median = super().median(codes, before)
+        if before is not None and len(codes) < 3:
+            self.see(f"m before and {len(codes)} codes")
+            self.see("m before and 2 codes: another m", median != before)
+        return median
 
     def moved(self, block, result):
         for position, (sign, level) in result.entries.items():

@@ -200,8 +200,10 @@ def agreement(inside, record, other):
     return products.count(1), products.count(-1)
 
 
-def median_code(codes):
-    """m_t, of one code a worker; None with fewer than three workers."""
+def median_code(codes, before):
+    """m_t, of one code a worker; before: of the round before, None if there is none."""
+    if before is not None:
+        codes = codes + [before] * (3 - len(codes))
     return sorted(codes)[(len(codes) - 1) // 2] if len(codes) >= 3 else None
 
 

@@ -164,7 +164,8 @@ class Rounds:
                     codes = largest[block.tensor]
                     codes[w] = max(codes.get(w, 0), uploads[w][b].code)
                     ref.feed_back(self.e[w], block, uploads[w][b], results[b])
-        self.medians = [ref.median_code(list(codes.values())) for codes in largest]
+        self.medians = [self.median(list(codes.values()), before)
+                        for codes, before in zip(largest, self.medians)]
         self.add("median", [-1 if median is None else median for median in self.medians])
         for e in self.e:
             self.add("buffer_hash", [
@@ -172,6 +173,9 @@ class Rounds:
                 for tensor, as_dct in zip(self.layout.tensors, self.layout.as_dct)])
             if any(self.layout.as_dct):
                 self.add("buffer_near", e)
+
+    def median(self, codes, before):
+        return ref.median_code(codes, before)
 
     def arrays(self):
         """name -> (dtype, shape, flat list)."""

@@ -47,7 +47,7 @@ class K8(Scenario):
             return w < 2  # two workers, whose records cancel; the next cap is without a median
         if t == 5 and segment == 2:
             return False  # nobody: N = 0
-        return (t, w) != (4, 1) and (t, segment, w) not in ((2, 1, 2), (2, 2, 0))
+        return (t, w) != (4, 1) and (t, segment, w) not in ((0, 2, 2), (2, 1, 2), (2, 2, 0))
 
     def x(self, t, w, p):
         x = list(p)

@@ -20,6 +20,7 @@ namespace {
 
 using ::distro::testing::BuildDeltaRound;
 using ::distro::testing::BuiltRound;
+using ::testing::ElementsAre;
 
 // A median of code 150 lies between floor and ceiling of the caps at this rate.
 v1::RunConfig DeltaConfig() {
@@ -105,13 +106,26 @@ TEST_F(CourseTest, CapsFollowTheRecordBefore) {
   EXPECT_EQ(static_cast<uint8_t>(caps[2]), 142);
 }
 
-TEST_F(CourseTest, OlderMediansDoNotComeBack) {
+// Records of earlier versions may be without a median that the one before them had.
+TEST_F(CourseTest, CapsFollowTheRecordBeforeAlone) {
   Course course = Begun();
   OpenStep(&course);
   course.Finish(Commit({151, 151, 151}));
   OpenStep(&course);
   course.Finish(Commit({0, 0, 0}));
   EXPECT_EQ(OpenStep(&course).deltas().caps(), CapsOf(2, {}));
+}
+
+TEST_F(CourseTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
+  Course course = Begun();
+  OpenStep(&course);
+  course.Finish(Commit({0, 151, 141}));
+  Course restored = Restored();
+  for (Course* each : {&course, &restored}) {
+    OpenStep(each);
+    EXPECT_THAT(each->MakeHeader(members_, 0, /*paused=*/false, *Clock::Real()).scale_medians(),
+                ElementsAre(0, 151, 141));
+  }
 }
 
 TEST_F(CourseTest, ARestartOpensTheRoundWithTheSameStep) {

@@ -27,12 +27,12 @@ class ManagerDeltasTest : public testing::ManagerTest {
     config.set_kept_per_block(kKept);
     return config;
   }
-  // The same of every worker, but for its sign and its scale.
+  // The same of every worker, but for its sign and its scale; empty records with sign 0.
   SharedBytes Payload(RoundId round, SegmentId segment, int sign, uint8_t code) const {
     DeltaUpdate update{.k = kKept, .positions = {}, .signs = {}, .codes = {}};
     for (int64_t block = 0; block < run_->layout->SegmentBlocks(segment); ++block) {
       for (int i = 0; i < kKept; ++i) {
-        update.positions.push_back(static_cast<uint16_t>(i));
+        update.positions.push_back(static_cast<uint16_t>(sign == 0 ? 0 : i));
         update.signs.push_back(static_cast<int8_t>(i % 3 == 0 ? -sign : sign));
       }
       update.codes.push_back(code);
@@ -58,6 +58,7 @@ class ManagerDeltasTest : public testing::ManagerTest {
     }
     return absl::OkStatus();
   }
+  absl::Status SendNothing(const std::string& name) { return Send(name, /*sign=*/0, /*code=*/0); }
   std::string Caps(const std::string& name) { return BeginWithSlot(name)->step.deltas().caps(); }
 
   uint64_t workers_ = 0;
@@ -78,6 +79,34 @@ TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore
   for (const char* name : {"a", "b", "c"}) Activate(name);
   Step();
   EXPECT_THAT(Caps("a"), Each(static_cast<char>(182))) << "the log has them";
+}
+
+TEST_F(ManagerDeltasTest, AWorkerOfThreeCannotLiftTheCapsByEmptyRecordsInEveryOtherRound) {
+  OpenRound(Deltas(3), {"a", "b", "c"});
+  for (const char* name : {"a", "b", "c"}) ASSERT_EQ(Send(name, 1, 180), absl::OkStatus());
+  Step();
+  for (int pair = 0; pair < 3; ++pair) {
+    for (const char* name : {"a", "b"}) ASSERT_EQ(Send(name, 1, 180), absl::OkStatus());
+    ASSERT_EQ(SendNothing("c"), absl::OkStatus());
+    Step();
+    ASSERT_THAT(Caps("a"), Each(static_cast<char>(182)));
+    for (const char* name : {"a", "b"}) ASSERT_EQ(Send(name, 1, 180), absl::OkStatus());
+    ASSERT_EQ(Send("c", 1, 182), absl::OkStatus());
+    Step();
+    ASSERT_THAT(Caps("a"), Each(static_cast<char>(182)));
+  }
+}
+
+TEST_F(ManagerDeltasTest, TheCapsFollowTwoHonestWorkersThatGrowWhileTheThirdSendsNothing) {
+  OpenRound(Deltas(3), {"a", "b", "c"});
+  for (const char* name : {"a", "b", "c"}) ASSERT_EQ(Send(name, 1, 174), absl::OkStatus());
+  for (int cap = 176; cap <= 184; cap += 2) {
+    Step();
+    ASSERT_THAT(Caps("a"), Each(static_cast<char>(cap)));
+    for (const char* name : {"a", "b"})
+      ASSERT_EQ(Send(name, 1, static_cast<uint8_t>(cap)), absl::OkStatus());
+    ASSERT_EQ(SendNothing("c"), absl::OkStatus());
+  }
 }
 
 TEST_F(ManagerDeltasTest, AnUpdateOfAnotherSlotIsRefused) {

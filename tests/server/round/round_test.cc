@@ -76,7 +76,7 @@ class RoundTest : public ::testing::Test {
   RoundDecision Next() { return Decide(round_.Snapshot(members_), Seconds(1), {.min_workers = 2}); }
   // Members that the record includes in a segment.
   std::string Included(uint32_t segment) {
-    const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_));
+    const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_, {}));
     std::string names;
     for (int i = 0; i < 3; ++i) {
       if (header.segments(static_cast<int>(segment)).included()[0] >> i & 1)
@@ -189,7 +189,7 @@ TEST_F(RoundTest, OfSignsTheRecordHasNoMedians) {
     round_.Close(SegmentId(segment));
     SetResult(segment, {});
   }
-  EXPECT_THAT(round_.Outcome(members_).scale_medians, IsEmpty());
+  EXPECT_THAT(round_.Outcome(members_, {}).scale_medians, IsEmpty());
 }
 
 class DataWeightTest : public RoundTest {
@@ -258,7 +258,7 @@ TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
   }
   EXPECT_THAT(WeightsOf(0), ElementsAre(15, 5));
   EXPECT_THAT(WeightsOf(1), ElementsAre(15, 5));
-  const RoundOutcome outcome = round_.Outcome(members_);
+  const RoundOutcome outcome = round_.Outcome(members_, {});
   EXPECT_EQ(outcome.members[0].member.weight(), 15u);
   EXPECT_EQ(outcome.members[0].member.local_steps(), 10u);
   EXPECT_EQ(outcome.members[1].member.weight(), 5u);
@@ -329,7 +329,9 @@ class DeltaRoundTest : public RoundTest {
     EXPECT_THAT(round_.Close(SegmentId(segment)), SizeIs(senders.size()));
     SetResult(segment, std::move(codes));
   }
-  std::vector<uint32_t> Medians() { return round_.Outcome(members_).scale_medians; }
+  std::vector<uint32_t> Medians(const std::vector<uint32_t>& before = {}) {
+    return round_.Outcome(members_, before).scale_medians;
+  }
   static constexpr std::nullopt_t kNone = std::nullopt;
 };
 
@@ -343,6 +345,12 @@ TEST_F(DeltaRoundTest, OfTwoWorkersThereIsNoMedian) {
   Close(0, {"a", "b"}, {{0, 1, 2}, {3, 4, 5}});
   Close(1, {"a", "b"}, {{0, 1, 2}, {3, 4, 5}});
   EXPECT_THAT(Medians(), ElementsAre(0, 0, 0));
+}
+
+TEST_F(DeltaRoundTest, TheMedianBeforeTakesThePlaceOfEachWorkerWithoutACode) {
+  Close(0, {"a", "b", "c"}, {{10, 20, kNone}, {30, 40, kNone}, {50, kNone, kNone}});
+  Close(1, {"a", "b", "c"}, {{kNone, kNone, 9}, {kNone, kNone, kNone}, {kNone, kNone, kNone}});
+  EXPECT_THAT(Medians({1 + 60, 1 + 25, 1 + 70}), ElementsAre(1 + 30, 1 + 25, 1 + 70));
 }
 
 // b was late with segment 0: the codes are those of a and c, in the order of the payloads.
