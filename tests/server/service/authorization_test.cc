@@ -210,6 +210,13 @@ TEST_F(AuthorizationTest, AClientTakesANewTokenWithoutANewChannel) {
   EXPECT_TRUE(Await(channel, method, /*ok=*/true).ok());
 }
 
+// Calls do not read the file.
+TEST_F(AuthorizationTest, AClientWithoutItsTokenFileKeepsItsToken) {
+  const auto channel = WithToken("token-viewer");
+  std::filesystem::remove(folder_.File("token-viewer"));
+  EXPECT_TRUE(Call(channel, "distro.v1.AdminService.GetRun").ok());
+}
+
 // One file has CA and token; when it is written anew, calls have the new token.
 TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
   const std::string method = "distro.v1.AdminService.GetRun";
