@@ -3,13 +3,15 @@
 #include <map>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
+#include "common/base/clock.h"
+#include "common/base/reloaded_files.h"
 #include "common/base/status_macros.h"
 #include "common/client/options/client_tls.h"
 #include "common/client/options/proxy.h"
-#include "common/rpc/status.h"
 #include "common/security/token.h"
 #include "common/wire/frames.h"
 #include "grpc/compression.h"
@@ -28,11 +30,15 @@ bool AsksForTls(absl::string_view url) {
 
 constexpr unsigned kRefreshSeconds = 10;
 
-// Reads the token at each call, so that a new token needs no restart. The file is small, so gRPC's
-// thread reads it.
+// The token of each call is the file's, so that a new token needs no restart.
 class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
  public:
-  explicit TokenFromFile(ClientTls tls) : tls_(std::move(tls)) {}
+  // The statuses of ReadClientToken.
+  static absl::StatusOr<std::unique_ptr<TokenFromFile>> Open(const ClientTls& tls) {
+    auto token = absl::WrapUnique(new TokenFromFile(tls));
+    DISTRO_RETURN_IF_ERROR(token->token_.Start());
+    return token;
+  }
 
   bool IsBlocking() const override { return false; }
   const char* GetType() const override { return "distro_token"; }
@@ -40,14 +46,17 @@ class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
   grpc::Status GetMetadata(grpc::string_ref /*service*/, grpc::string_ref /*method*/,
                            const grpc::AuthContext& /*context*/,
                            std::multimap<grpc::string, grpc::string>* metadata) override {
-    const absl::StatusOr<std::string> token = ReadClientToken(tls_);
-    if (!token.ok()) return ToGrpcStatus(token.status());
-    metadata->emplace("authorization", absl::StrCat(kBearer, *token));
+    metadata->emplace("authorization", absl::StrCat(kBearer, *token_.Get()));
     return grpc::Status::OK;
   }
 
  private:
-  const ClientTls tls_;
+  explicit TokenFromFile(const ClientTls& tls)
+      : token_(
+            {tls.token_file, tls.invite}, [tls] { return ReadClientToken(tls); },
+            [](const auto& /*now*/) {}, Clock::Real()) {}
+
+  Reloaded<std::string> token_;
 };
 
 std::shared_ptr<grpc::ChannelCredentials> TlsConnection(const TlsFiles& tls) {
@@ -68,9 +77,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
   DISTRO_ASSIGN_OR_RETURN(const ClientTlsFiles read, ReadClientTls(tls));
   std::shared_ptr<grpc::ChannelCredentials> connection = TlsConnection(read.files);
   if (tls.token_file.empty() && tls.invite.empty()) return connection;
-  DISTRO_RETURN_IF_ERROR(ReadClientToken(tls).status());
-  return grpc::CompositeChannelCredentials(
-      connection, grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(tls)));
+  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<TokenFromFile> token, TokenFromFile::Open(tls));
+  return grpc::CompositeChannelCredentials(connection,
+                                           grpc::MetadataCredentialsFromPlugin(std::move(token)));
 }
 
 grpc::ChannelArguments Arguments() {

@@ -18,8 +18,10 @@ namespace distro {
 // answer within 60 s (on a slow uplink a whole upload may be ahead of the ping).
 //
 // Uses TLS unless `insecure`. Certificates and keys that change on disk are used from the next
-// connection on; the token file is read at each call. InvalidArgument: a bad URL or unusable
-// credentials; names the flag or the file. NotFound, PermissionDenied: a file cannot be read.
+// connection on; a token file that changes, from the next call after half a second on. The token of
+// before stays in use while the file cannot be read, or its disk does not answer. InvalidArgument:
+// a bad URL or unusable credentials; names the flag or the file. NotFound, PermissionDenied: a file
+// cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
 
 // The same without requiring a credential. The aggregator refuses calls that need one.

@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/reloaded_files.h"
 #include "common/security/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/authorizer.h"
-#include "server/auth/tokens/reloaded_files.h"
 #include "server/auth/tokens/token_store.h"
 
 namespace distro::server {

@@ -26,7 +26,8 @@ std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel
        .takes = Takes::kFile},
       {.name = "token_file",
        .value = &tls->token_file,
-       .help = "File with this client's token, read at each call; instead of --cert and --key.",
+       .help = "File with this client's token, read again when it changes; instead of --cert and "
+               "--key.",
        .takes = Takes::kFile},
       {.name = "server_name",
        .value = &tls->server_name,

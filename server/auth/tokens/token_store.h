@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "server/auth/tokens/reloaded_files.h"
+#include "common/base/reloaded_files.h"
 #include "server/auth/tokens/tokens_file.h"
 
 namespace distro::server {

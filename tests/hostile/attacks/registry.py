@@ -21,7 +21,7 @@ class Attack:
     begin_round: int = 20      # committed rounds before it begins
     workers: int = 2           # honest ones
     in_all: bool = True        # takes part in "everything at once"
-    refusable: object = None   # refusable() -> why this machine does not permit it, or ""
+    refusable: object = None   # refusable() -> why this machine or run does not permit it, or ""
     run: dict = dataclasses.field(default_factory=dict)  # of the run's configuration
     log_stays: bool = True     # whether `distroctl log replay` can and must hold afterwards
     private_folder: bool = False  # the data folder is on a file system of its own, of the aggregator only

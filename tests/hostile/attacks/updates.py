@@ -62,8 +62,14 @@ class Breaker:
         return {number: self._worker.payload(round_number, number, random_blocks(random, blocks[number], k), k) for number in order}
 
 
+def needs_signs():
+    from processes import METHOD
+    return "" if METHOD == "signs" else "the client makes updates of signs only"
+
+
 @attack("broken_gaps", "a worker's updates in gaps, broken in 49 ways, whole ones between them", credential="worker", check=all_refused,
-        seconds=25, run={"probation_rounds": 0, "samples_per_worker": 64})  # a pace that an interpreter catches up with
+        refusable=needs_signs, seconds=25,
+        run={"probation_rounds": 0, "samples_per_worker": 64})  # a pace that an interpreter catches up with
 def broken_gaps(target):
     from client.messages import pb
     from client.session import Worker

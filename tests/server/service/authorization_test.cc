@@ -207,10 +207,17 @@ TEST_F(AuthorizationTest, AClientTakesANewTokenWithoutANewChannel) {
   Write("tokens", server::TokensLine("token-viewer", server::Role::kViewer, token));
   EXPECT_EQ(ReasonOf(Await(channel, method, /*ok=*/false)), "unauthenticated");
   Write("token-viewer", token);
-  EXPECT_TRUE(Call(channel, method).ok());
+  EXPECT_TRUE(Await(channel, method, /*ok=*/true).ok());
 }
 
-// One file has CA and token; when it is written anew, the next call has the new token.
+// Calls do not read the file.
+TEST_F(AuthorizationTest, AClientWithoutItsTokenFileKeepsItsToken) {
+  const auto channel = WithToken("token-viewer");
+  std::filesystem::remove(folder_.File("token-viewer"));
+  EXPECT_TRUE(Call(channel, "distro.v1.AdminService.GetRun").ok());
+}
+
+// One file has CA and token; when it is written anew, calls have the new token.
 TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
   const std::string method = "distro.v1.AdminService.GetRun";
   const absl::Time until =
@@ -235,7 +242,7 @@ TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
   know();
   EXPECT_EQ(ReasonOf(Await(*channel, method, /*ok=*/false)), "unauthenticated");
   Write("guest.invite", InviteText(invite));
-  EXPECT_TRUE(Call(*channel, method).ok());
+  EXPECT_TRUE(Await(*channel, method, /*ok=*/true).ok());
   clock_.Advance(absl::Seconds(101));
   const absl::Status expired = Call(*channel, method);
   EXPECT_EQ(ReasonOf(expired), "unauthenticated");

@@ -1,4 +1,4 @@
-#include "server/auth/tokens/reloaded_files.h"
+#include "common/base/reloaded_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/scratch_folder.h"
 
-namespace distro::server {
+namespace distro {
 namespace {
 
 // A disk that hangs until it is released.
@@ -115,4 +115,4 @@ TEST_F(ReloadedFilesTest, EndsWhileTheDiskHangs) {
 }
 
 }  // namespace
-}  // namespace distro::server
+}  // namespace distro

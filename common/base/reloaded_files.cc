@@ -1,4 +1,4 @@
-#include "server/auth/tokens/reloaded_files.h"
+#include "common/base/reloaded_files.h"
 
 #include <optional>
 
@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/file_watch.h"
 #include "common/base/status_macros.h"
-#include "server/auth/tokens/file_watch.h"
 
-namespace distro::server {
+namespace distro {
 
 struct ReloadedFiles::Shared {
   Shared(std::vector<std::string> paths_in, Read read_in)
@@ -110,4 +110,4 @@ absl::Status ReloadedFiles::problem() {
   return late;
 }
 
-}  // namespace distro::server
+}  // namespace distro

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-namespace distro::server {
+namespace distro {
 
 class FileWatch {
  public:
@@ -26,4 +26,4 @@ class FileWatch {
   std::vector<Stamp> stamps_;
 };
 
-}  // namespace distro::server
+}  // namespace distro

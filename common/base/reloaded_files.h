@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "server/auth/tokens/file_watch.h"
+#include "common/base/file_watch.h"
 
-namespace distro::server {
+namespace distro {
 
 // How often the files are looked at. A change takes effect after this and the time to read them.
 inline constexpr absl::Duration kLookAtFilesEvery = absl::Milliseconds(500);
@@ -97,4 +97,4 @@ class Reloaded {
   ReloadedFiles files_;
 };
 
-}  // namespace distro::server
+}  // namespace distro

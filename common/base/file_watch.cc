@@ -1,10 +1,10 @@
-#include "server/auth/tokens/file_watch.h"
+#include "common/base/file_watch.h"
 
 #include <sys/stat.h>
 
 #include <utility>
 
-namespace distro::server {
+namespace distro {
 
 FileWatch::FileWatch(std::vector<std::string> paths) : paths_(std::move(paths)) {
   std::erase(paths_, "");
@@ -29,4 +29,4 @@ std::vector<FileWatch::Stamp> FileWatch::Look() const {
   return stamps;
 }
 
-}  // namespace distro::server
+}  // namespace distro
