@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,29 +166,6 @@ void WarnIfNamesMayBeLost(const std::string& folder, Log* log) {
       "the file system of this folder cannot make names durable (no fsync of folders): a loss of "
       "power may take what was written last",
       {{"folder", folder}, {"page", "docs/files.md"}});
-}
-
-absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  DISTRO_ASSIGN_OR_RETURN(const FileHandle file, OpenToRead(path));
-  struct stat about;
-  if (fstat(file.fd(), &about) != 0) return ErrnoToStatus(errno, "stat", path);
-  if (about.st_size == 0) return MappedFile(nullptr, 0);
-  void* data = mmap(nullptr, about.st_size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
-  if (data == MAP_FAILED) return ErrnoToStatus(errno, "map", path);
-  return MappedFile(static_cast<const char*>(data), about.st_size);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
 }
 
 absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder) {

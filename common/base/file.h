@@ -54,23 +54,6 @@ absl::Status RemoveFolder(const std::string& path);
 // Logs a warning if the file system of `folder` cannot make names durable.
 void WarnIfNamesMayBeLost(const std::string& folder, Log* log);
 
-// A file mapped read-only. Borrowed views live as long as the mapping. Map only files that no
-// process rewrites in place: if one truncates the file, this process dies (SIGBUS).
-class MappedFile {
- public:
-  static absl::StatusOr<MappedFile> Open(const std::string& path);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-
-  absl::string_view bytes() const { return absl::string_view(data_, size_); }
-
- private:
-  MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 // Locks a folder for the lifetime of the object, by flock on a file in it. The system releases the
 // lock when the process ends, for whatever reason.
 class FolderLock {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/base/file.h"
+#include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"

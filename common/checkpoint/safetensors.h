@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/base/file.h"
+#include "common/base/mapped_file.h"
 
 namespace distro {
 

@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exceptions.h"
+#include "common/base/mapped_file.h"
 
 namespace distro {
 namespace {
@@ -45,6 +46,7 @@ void IgnoreUnlessHandled(int number) {
 void PrepareSignals() {
   for (const int number : kIgnored) IgnoreUnlessHandled(number);
   for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) IgnoreUnlessHandled(number);
+  if (HandlerOf(SIGBUS) == SIG_DFL) NameTheMappedFileOnSigbus();
   if (HandlerOf(SIGCHLD) == SIG_IGN) std::signal(SIGCHLD, SIG_DFL);  // else waitpid finds no child
   sigset_t none;
   sigemptyset(&none);

@@ -12,7 +12,8 @@ namespace distro {
 // * Signals: none is blocked. Those that would end the process without a reason to (SIGPIPE: a
 //   reader of its output ended; SIGXFSZ: a file reached the limit of sizes, the write fails with
 //   EFBIG; SIGUSR1, timers and the like) are ignored, unless a handler is installed already.
-//   Children can be waited for.
+//   Children can be waited for. A mapped file that becomes shorter ends the process with 2 and its
+//   name (mapped_file.h).
 // * Streams: closed ones are /dev/null, so that no file of a run gets their numbers.
 // * Limits: as many open files as the process may have; stacks of 8 MiB.
 // * umask: what the process makes it can read and write itself.

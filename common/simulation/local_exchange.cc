@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/mapped_file.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 

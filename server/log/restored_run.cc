@@ -9,7 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
-#include "common/base/file.h"
+#include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/layout/layout.h"

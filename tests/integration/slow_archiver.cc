@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "common/client/first_contact.h"
 #include "common/client/follow/head_watch.h"

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
+#include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 #include "tests/testing/child_process.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/status/statusor.h"
-#include "common/base/file.h"
+#include "common/base/mapped_file.h"
 
 namespace distro::tools {
 

@@ -11,6 +11,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/foreign_file.h"
+#include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/run/pinned_tokenizer.h"

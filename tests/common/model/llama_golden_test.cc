@@ -2,6 +2,7 @@
 #include <bit>
 #include <filesystem>
 
+#include "common/base/file.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/model/llama/llama.h"
 #include "gmock/gmock.h"

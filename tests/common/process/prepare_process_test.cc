@@ -13,9 +13,13 @@
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
+#include "common/base/file.h"
+#include "common/base/mapped_file.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 
@@ -36,6 +40,31 @@ TEST_F(PrepareProcessDeathTest, SignalsWithoutAReasonToEndDoNot) {
     std::exit(7);
   };
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
+}
+
+TEST_F(PrepareProcessDeathTest, AMappedFileThatBecomesShorterIsNamed) {
+  const testing::ScratchFolder folder;
+  const std::string path = folder.File("model.safetensors");
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(1 << 16, 'x')).ok());
+  const auto run = [&path] {
+    PrepareProcess();
+    MappedFile closed = *MappedFile::Open(path);
+    MappedFile file = *MappedFile::Open(path);
+    closed = std::move(file);
+    if (closed.bytes().back() != 'x' || truncate(path.c_str(), 0) != 0) std::exit(1);
+    const volatile char gone = closed.bytes().back();
+    std::exit(gone);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(2),
+              "prepare_process_test: .*/model.safetensors: became shorter while it was read");
+}
+
+TEST_F(PrepareProcessDeathTest, AnyOtherSigbusIsACrash) {
+  const auto run = [] {
+    PrepareProcess();
+    raise(SIGBUS);
+  };
+  EXPECT_EXIT(run(), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(PrepareProcessDeathTest, AHandlerThatIsInstalledStays) {

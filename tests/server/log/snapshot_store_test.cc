@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/log/snapshot_fixture.h"

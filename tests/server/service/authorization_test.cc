@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/file.h"
 #include "common/base/reason.h"
 #include "common/client/channel.h"
 #include "common/client/options/invite.h"

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/base/checksum.h"
+#include "common/base/file.h"
 #include "common/base/reason.h"
 #include "common/base/version.h"
 #include "common/checkpoint/companions.h"

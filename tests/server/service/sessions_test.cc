@@ -2,6 +2,7 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/checksum.h"
+#include "common/base/file.h"
 #include "common/base/reason.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/http/http_get.h"

@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "tests/testing/round_builder.h"
 #include "tests/worker/node/devices_under_test.h"

@@ -2,6 +2,7 @@
 // every build, over the machine's in worker_gpu_test.
 #include <cmath>
 
+#include "common/base/file.h"
 #include "tests/testing/round_builder.h"
 #include "tests/worker/node/devices_under_test.h"
 #include "tests/worker/node/node_fixture.h"

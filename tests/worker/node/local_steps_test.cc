@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
