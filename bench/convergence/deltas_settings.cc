@@ -110,13 +110,15 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("worker_steps", &s.worker_steps);
   reader.Take("equal_weights", &s.equal_weights);
   reader.Take("first_round", &s.first_round);
-  reader.Take("attack", {"", "cap", "random", "inverted", "inverted_cap", "drift"}, &s.attack);
+  reader.Take("attack",
+              {"", "cap", "random", "inverted", "inverted_cap", "third_inverted_cap", "drift"},
+              &s.attack);
   reader.Take("attackers", 1, 1000, &s.attackers);
   reader.Take("attack_together", &s.attack_together);
   reader.Take("attack_pauses", &s.attack_pauses);
   reader.Take("attack_multiple", 0, 1e6, &s.attack_multiple);
   reader.Take("quarantine", &s.quarantine);
-  reader.Take("backwards", &s.backwards);
+  reader.Take("backwards", 0, 1000, &s.backwards);
   reader.Take("values", {"bit", "float", "two", "tensor"}, &s.values);
   reader.Take("transform", {"muon", "none", "all"}, &s.transform);
   reader.Take("levels", 0, 64, &s.levels);

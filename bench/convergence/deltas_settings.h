@@ -37,14 +37,16 @@ struct DeltasSettings {
   std::vector<int> worker_steps;  // of each in a window; empty: all of them
   bool equal_weights = false;     // whatever the steps
   std::vector<int> first_round;   // of each worker; earlier it does nothing. Empty: 0 for all
-  std::string attack;             // "cap", "random", "inverted", "inverted_cap", or "drift": the
-                                  // same positions and signs in every round, at the cap
+  std::string attack;             // "cap", "random", "inverted", "inverted_cap", "drift": the same
+                                  // positions and signs in every round, at the cap; or
+                                  // "third_inverted_cap": every third block inverted, at the cap,
+                                  // and nothing else that moves a parameter
   int attackers = 1;              // the last so many workers
   bool attack_together = false;   // they all send what the first of them does
   bool attack_pauses = false;     // they send empty records in odd rounds
   double attack_multiple = 1;     // "inverted": its codes, of the median of the largest scales
-  bool quarantine = false;        // an attacker that agreement suspects is not included any more
-  bool backwards = false;         // the last worker reads its samples backwards: other data
+  bool quarantine = false;        // a worker that agreement suspects is not included any more
+  int backwards = 0;              // the first so many workers read samples backwards: other data
 
   // Variants.
   std::string values = "bit";         // or "float", "two" (levels), "tensor" (one scale each)

@@ -53,8 +53,7 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   DISTRO_RETURN_IF_ERROR(lab_.samples->ReadTraining(
       ConsecutiveSamples((step * workers + index_) * count, static_cast<uint32_t>(count)),
       &tokens_));
-  if (lab_.settings->backwards && static_cast<uint64_t>(index_) + 1 == workers)
-    Reverse(lab_.config->sequence_length() + 1, &tokens_);
+  if (index_ < lab_.settings->backwards) Reverse(lab_.config->sequence_length() + 1, &tokens_);
   DISTRO_ASSIGN_OR_RETURN(const double loss,
                           lab_.model->LossAndGradient({.tokens = tokens_, .sequences = sequences},
                                                       copy_, Accumulation::kStore, &gradient_));

@@ -12,8 +12,7 @@ namespace {
 
 uint8_t CodeOf(const DeltasSettings& settings, uint8_t code, uint8_t cap,
                std::optional<uint8_t> median) {
-  if (settings.attack == "cap" || settings.attack == "inverted_cap" || settings.attack == "drift")
-    return cap;
+  if (settings.attack.ends_with("cap") || settings.attack == "drift") return cap;
   if (settings.attack != "inverted" || settings.attack_multiple == 0 || !median.has_value())
     return code;
   const double scale = std::ldexp(static_cast<double>(ScaleOf(*median)), -kScaleUnitBits);
@@ -39,6 +38,17 @@ void Drift(uint64_t block, DeltaUpdate* update) {
   }
 }
 
+// Inverts the signs of every third block. The others keep theirs at the smallest scale: they agree
+// with honest workers and move nothing.
+void InvertThird(const Layout& layout, DeltaUpdate* update) {
+  for (int64_t b = 0; b < layout.blocks(); ++b) {
+    if (b % 3 == 0)
+      AttackSigns("inverted", 0, absl::MakeSpan(update->signs).subspan(b * update->k, update->k));
+    else
+      update->codes[b] = 0;
+  }
+}
+
 }  // namespace
 
 void Attack(const DeltasSettings& settings, const Layout& layout, const HostileRound& round,
@@ -55,6 +65,7 @@ void Attack(const DeltasSettings& settings, const Layout& layout, const HostileR
       update->codes[b] = CodeOf(settings, update->codes[b], round.caps[i], round.medians[i]);
     }
   }
+  if (settings.attack == "third_inverted_cap") InvertThird(layout, update);
   AttackSigns(settings.attack, round.seed, absl::MakeSpan(update->signs));
 }
 

@@ -61,6 +61,25 @@ def attackers(lab):
 
 
 @question
+def accomplices(lab):
+    """Honest workers of other data and other speed, and a quarter of eight workers that all send the same: the loss, and who is suspected and left out."""
+    h1, h5 = (base.having(quarantine=True) for _, base in BASES)
+    speeds = h5.having(window=9, steps=540, warmup=54, worker_steps=(1, 1, 2, 2, 8, 8, 9, 9))
+    two, other = {"attackers": 2, "attack_together": True}, {"backwards": 2}
+    inverted = two | {"attack": "inverted_cap"}
+    both = (("all honest", {}), ("two of other data", other), ("six, all honest", {"first_round": (0,) * 6 + (10**6,) * 2}),
+            ("two invert their signs at the cap", inverted), ("the same, and two of other data", inverted | other))
+    alike = (("one of other data", {"backwards": 1}), ("three of other data", {"backwards": 3}), ("two send the same signs in every round", two | {"attack": "drift"}),
+             ("two send random signs", two | {"attack": "random"}), ("two invert a third of their blocks at the cap", two | {"attack": "third_inverted_cap"}))
+    variants = [(f"{name}, {what}", base.having(**changes)) for name, base, asked in (("H = 1", h1, both + alike), ("1 to 9 steps", speeds, both)) for what, changes in asked]
+
+    def cells(run):
+        suspected = sorted(lab.suspected(run).items())
+        return [loss_of(lab, run), ", ".join(f"{worker} after round {after}" for worker, after in suspected)]
+    return table(["workers", "held-out loss", "left out"], rows_of(lab, variants, cells))
+
+
+@question
 def length(lab):
     """The difference over the length of the run: settings tuned for 300 steps, the same share of warm-up, one seed. 1000 steps use the better of
     the tuned rate and the next lower one; 3000 steps use the same."""

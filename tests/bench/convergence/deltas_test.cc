@@ -138,6 +138,19 @@ TEST_F(DeltasTest, AHostileWorkerIsSuspectedAndAnHonestOneIsNot) {
   EXPECT_TRUE(Learn(R"({"k": 64})").suspected.empty());
 }
 
+// What a hostile worker can still do (docs/security.md, "Threats").
+TEST_F(DeltasTest, AWorkerThatInvertsAThirdOfItsBlocksIsNotSuspected) {
+  const DeltasLearned learned = Learn(R"({"attack": "third_inverted_cap", "k": 64})");
+  EXPECT_TRUE(learned.suspected.empty());
+  EXPECT_NE(LossOf(learned.curve), Learned(R"({"k": 64})"));
+}
+
+TEST_F(DeltasTest, EveryWorkerOfOtherDataChangesTheRun) {
+  const double one = Learned(R"({"backwards": 1, "k": 64})");
+  EXPECT_NE(one, Learned(R"({"k": 64})"));
+  EXPECT_NE(one, Learned(R"({"backwards": 2, "k": 64})"));
+}
+
 TEST_F(DeltasTest, BytesFollowWhatIsSent) {
   const auto sent = [&](const std::string& settings) {
     const Curve curve = Learn(settings).curve;

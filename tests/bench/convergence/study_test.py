@@ -109,7 +109,7 @@ class StudyTest(unittest.TestCase):
 
     def test_only_honest_runs_of_the_usual_size_are_drawn(self):
         one, usual = self.lab(1), tuning.deltas(1, 32, beta=0.8)
-        one.losses([usual, usual.having(attack="random"), usual.having(model="1M"), usual.having(seed=2), usual.having(inner="adamw")])
+        one.losses([usual, usual.having(attack="random"), usual.having(backwards=1), usual.having(model="1M"), usual.having(seed=2), usual.having(inner="adamw")])
         self.assertEqual(len(one.screened()), 2)
         study.draw_frontier(one, self.out)
         texts = [text.text for text in ElementTree.parse(self.out / "learning_frontier.svg").findall(".//{*}text")]
