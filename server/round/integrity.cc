@@ -7,6 +7,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/round_log/log_reference.h"
+#include "common/run/run_config.h"
 
 namespace distro::server {
 namespace {
@@ -17,6 +18,11 @@ std::string Where(RoundId round, absl::string_view whose, absl::string_view tens
                       tensors);
 }
 
+// Honest workers oppose each other where they read texts of other kinds (docs/decisions/0036).
+bool MayReadOtherTexts(const v1::RunConfig& config) {
+  return config.data() == v1::DATA_LOCAL || config.data_fingerprint() == kAnyData;
+}
+
 absl::Status CheckCount(size_t hashes, const Layout& layout) {
   if (hashes == layout.tensors().size()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("tensor_hashes: ", hashes, " for a model of ",
@@ -24,6 +30,13 @@ absl::Status CheckCount(size_t hashes, const Layout& layout) {
 }
 
 }  // namespace
+
+Integrity::Integrity(const RunIdentity* run, Log* log, RunObserver* observer)
+    : run_(run),
+      log_(log),
+      observer_(observer),
+      judges_agreement_(!MayReadOtherTexts(run->config)),
+      references_(run->layout.get(), run->initial_snapshot.state_hash()) {}
 
 absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout) {
   if (header.tensor_hashes().empty()) return absl::OkStatus();
@@ -110,6 +123,7 @@ std::set<std::string> Integrity::JudgeStates(const v1::RoundHeader& header, Memb
 }
 
 void Integrity::JudgeAgreement(Membership* members) {
+  if (!judges_agreement_) return;
   const std::optional<std::string> worst = agreement_.Worst();
   if (!worst) return;
   members->Apply(*worst, MemberEvent::kDisagrees, absl::StrCat("score ", AgreementScore(*worst)));

@@ -33,11 +33,7 @@ namespace distro::server {
 class Integrity {
  public:
   // All are borrowed.
-  Integrity(const RunIdentity* run, Log* log, RunObserver* observer)
-      : run_(run),
-        log_(log),
-        observer_(observer),
-        references_(run->layout.get(), run->initial_snapshot.state_hash()) {}
+  Integrity(const RunIdentity* run, Log* log, RunObserver* observer);
 
   // Adds a record of an earlier process, on which an archiver may report. Its workers have been
   // judged already.
@@ -73,8 +69,10 @@ class Integrity {
   // A human-readable description of the last state hash that differed: round, owner, tensors.
   const std::string& mismatch() const { return mismatch_; }
   // Whether the worker agrees less with the others than they do with each other: its update then
-  // counts at most as one local step.
-  bool Doubts(absl::string_view worker) const { return agreement_.Doubts(worker); }
+  // counts at most as one local step. Never where workers may read other texts.
+  bool Doubts(absl::string_view worker) const {
+    return judges_agreement_ && agreement_.Doubts(worker);
+  }
   double AgreementScore(absl::string_view worker) const { return agreement_.Of(worker).Score(); }
 
  private:
@@ -88,6 +86,7 @@ class Integrity {
   const RunIdentity* const run_;
   Log* const log_;
   RunObserver* const observer_;
+  const bool judges_agreement_;  // else it is only exported
 
   ReferenceState references_;
   Agreement agreement_;

@@ -2,6 +2,7 @@
 // worker that opposes the others.
 #include "common/base/status_macros.h"
 #include "common/codec/delta_payload.h"
+#include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 
@@ -14,6 +15,7 @@ using ::testing::Lt;
 
 constexpr int kKept = 64;
 constexpr uint8_t kCode = 100;
+constexpr const char* kHonest[] = {"a", "b", "c"};
 
 class ManagerDeltasTest : public testing::ManagerTest {
  protected:
@@ -59,6 +61,16 @@ class ManagerDeltasTest : public testing::ManagerTest {
     return absl::OkStatus();
   }
   absl::Status SendNothing(const std::string& name) { return Send(name, /*sign=*/0, /*code=*/0); }
+  // Of at most 100 rounds.
+  int RoundsUntilMalloryIsOut() {
+    int rounds = 0;
+    for (; StateOf("mallory") == v1::MEMBER_STATE_ACTIVE && rounds < 100; ++rounds) {
+      for (const char* name : kHonest) EXPECT_EQ(Send(name), absl::OkStatus());
+      EXPECT_EQ(Send("mallory", -1), absl::OkStatus());
+      Step();
+    }
+    return rounds;
+  }
   std::string Caps(const std::string& name) { return BeginWithSlot(name)->step.deltas().caps(); }
 
   uint64_t workers_ = 0;
@@ -131,18 +143,25 @@ TEST_F(ManagerDeltasTest, WithFewerThanThreeWorkersTheCapsStayAtTheRates) {
 }
 
 TEST_F(ManagerDeltasTest, WhoOpposesTheOthersIsQuarantined) {
-  const std::vector<std::string> honest = {"a", "b", "c"};
   OpenRound(Deltas(4), {"a", "b", "c", "mallory"});
-  int rounds = 0;
-  for (; StateOf("mallory") == v1::MEMBER_STATE_ACTIVE && rounds < 100; ++rounds) {
-    for (const std::string& name : honest) ASSERT_EQ(Send(name), absl::OkStatus());
-    ASSERT_EQ(Send("mallory", -1), absl::OkStatus());
-    Step();
-  }
+  EXPECT_THAT(RoundsUntilMalloryIsOut(), Lt(30));
   EXPECT_EQ(StateOf("mallory"), v1::MEMBER_STATE_QUARANTINED);
-  EXPECT_THAT(rounds, Lt(30));
-  for (const std::string& name : honest) EXPECT_EQ(StateOf(name), v1::MEMBER_STATE_ACTIVE);
+  for (const char* name : kHonest) EXPECT_EQ(StateOf(name), v1::MEMBER_STATE_ACTIVE);
   EXPECT_EQ(ReasonOf(Send("mallory", -1)), "quarantined");
+}
+
+TEST_F(ManagerDeltasTest, WhoOpposesTheOthersStaysInARunOfLocalData) {
+  v1::RunConfig config = Deltas(4);
+  config.set_data(v1::DATA_LOCAL);
+  OpenRound(config, {"a", "b", "c", "mallory"});
+  EXPECT_EQ(RoundsUntilMalloryIsOut(), 100);
+}
+
+TEST_F(ManagerDeltasTest, WhoOpposesTheOthersStaysInARunOfAnyData) {
+  v1::RunConfig config = Deltas(4);
+  config.set_data_fingerprint(std::string(kAnyData));
+  OpenRound(config, {"a", "b", "c", "mallory"});
+  EXPECT_EQ(RoundsUntilMalloryIsOut(), 100);
 }
 
 }  // namespace

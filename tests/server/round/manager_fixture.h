@@ -48,6 +48,8 @@ struct CountingObserver final : server::RunObserver {
   v1::RoundHeader last_header;
 };
 
+inline constexpr uint64_t kOwnTokens = 1'000'000;
+
 class ManagerTest : public ::testing::Test {
  protected:
   // Starts (again) on the same folder.
@@ -78,6 +80,7 @@ class ManagerTest : public ::testing::Test {
     v1::JoinRequest request;
     *request.mutable_worker() = Identity(name);
     request.set_data_fingerprint("data");
+    if (run_->config.data() == v1::DATA_LOCAL) request.set_own_tokens(kOwnTokens);
     request.set_version(std::string(Version()));
     return request;
   }
