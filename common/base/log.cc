@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "common/base/output.h"
 #include "common/base/utf8.h"
@@ -17,9 +18,9 @@ namespace {
 constexpr absl::string_view kLevelNames[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
 
 bool NeedsQuotes(absl::string_view value) {
-  return value.empty() || std::any_of(value.begin(), value.end(), [](char c) {
-           return c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7f;
-         });
+  return std::any_of(value.begin(), value.end(), [](char c) {
+    return c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7f;
+  });
 }
 
 // A value may be a peer's, of any length.
@@ -27,9 +28,11 @@ constexpr size_t kMaxValueBytes = 2000;
 
 void AppendField(std::string* line, const LogField& field) {
   const absl::string_view value = absl::string_view(field.value).substr(0, kMaxValueBytes);
+  if (value.empty()) return;
   absl::StrAppend(line, " ", field.key, "=");
   if (NeedsQuotes(value)) {
-    absl::StrAppend(line, "\"", ShownLines(absl::Utf8SafeCEscape(value)), "\"");
+    const std::string quoted = absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}});
+    absl::StrAppend(line, "\"", ShownText(quoted, /*max_bytes=*/SIZE_MAX), "\"");
   } else {
     absl::StrAppend(line, value);
   }

@@ -128,7 +128,7 @@ bool TakesPart(v1::MemberState state) {
 }
 
 absl::string_view WhyNoProbation(const MemberFacts& facts) {
-  if (!facts.run_started) return "the run has not begun";
+  if (!facts.run_started) return "it was there when the run began";
   if (facts.probation_left == 0)
     return facts.returning ? "it did when the aggregator stopped" : "no probation is due";
   if (facts.others_active < facts.min_workers) return "fewer than min_workers others are active";

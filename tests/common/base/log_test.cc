@@ -50,8 +50,14 @@ TEST_F(LogTest, ValuesCannotBreakTheLine) {
   Log log = MakeLog(LogLevel::kInfo);
   log.Info("x", {{"a", "b\nc d=\"e\""}, {"empty", ""}, {"status", absl::NotFoundError("no file")}});
   EXPECT_EQ(text_,
-            "2023-11-14T22:13:20.000Z INFO  x a=\"b\\nc d=\\\"e\\\"\" empty=\"\" "
+            "2023-11-14T22:13:20.000Z INFO  x a=\"b\\nc d=\\\"e\\\"\" "
             "status=\"NOT_FOUND: no file\"\n");
+}
+
+TEST_F(LogTest, AnApostropheStays) {
+  Log log = MakeLog(LogLevel::kInfo);
+  log.Info("x", {{"status", "the run's \\"}});
+  EXPECT_EQ(text_, "2023-11-14T22:13:20.000Z INFO  x status=\"the run's \\\\\"\n");
 }
 
 TEST_F(LogTest, ValuesCannotTurnTheLineOrHideInIt) {
