@@ -111,6 +111,8 @@ void FillDefaults(v1::RunConfig& config) {
   }
   if (config.data() == v1::DATA_UNSPECIFIED) config.set_data(v1::DATA_SHARED);
   if (config.workers() == v1::WORKERS_UNSPECIFIED) config.set_workers(v1::WORKERS_ANY);
+  if (config.workers() == v1::WORKERS_PYTHON && config.sequence_length() == 0)
+    config.set_sequence_length(1);
   if (!config.has_held_out_fraction()) config.set_held_out_fraction(0.05);
   if (!config.has_start_workers()) config.set_start_workers(1);
   if (!config.has_min_workers()) config.set_min_workers(1);

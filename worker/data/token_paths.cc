@@ -44,6 +44,12 @@ absl::StatusOr<std::vector<std::string>> Named(const std::string& name) {
 
 absl::Status CheckFile(const std::string& path, std::set<fs::path>* seen) {
   std::error_code ignored;
+  if (IsThere(path + "/dataset_info.json")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": holds the documents of a data set of Hugging Face, not tokens; make token files of "
+        "them with scripts/distro-data, and give its index.json (docs/data.md)"));
+  }
   if (fs::is_directory(path, ignored)) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": is a folder; name the index in it, or its files, as in '", path, "/*.bin'"));

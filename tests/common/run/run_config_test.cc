@@ -207,6 +207,14 @@ TEST(ParseRunConfigTest, NamesTheKeyAndTheRemedy) {
   ExpectRefused(With(R"("round_deadline": "inf")"), "round_deadline: ");
 }
 
+TEST(ParseRunConfigTest, ThePythonProgramsSamplesNeedNoLength) {
+  constexpr char kPython[] =
+      R"({"name": "a", "rounds": 50, "workers": "python", "samples_per_worker": 2})";
+  const absl::StatusOr<v1::RunConfig> config = ParseRunConfig(kPython);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->sequence_length(), 1u);
+}
+
 TEST(ParseRunConfigTest, RefusesValuesOutOfRange) {
   ExpectRefused(absl::StrReplaceAll(kSmallest, {{"\"a\"", "\"A\""}}), "name");
   ExpectRefused(absl::StrReplaceAll(kSmallest, {{"50", "0"}}), "rounds: is required");

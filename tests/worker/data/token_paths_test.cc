@@ -59,6 +59,9 @@ TEST_F(TokenPathsTest, RefusesWhatWouldBeAMistake) {
   ExpectRefused(folder_.path(), absl::StatusCode::kInvalidArgument, "is a folder");
   std::filesystem::create_directory(folder_.File("inner"));
   ExpectRefused(folder_.File("*"), absl::StatusCode::kInvalidArgument, "inner: is a folder");
+  Make("inner/dataset_info.json");
+  ExpectRefused(folder_.File("inner"), absl::StatusCode::kInvalidArgument,
+                "inner: holds the documents of a data set of Hugging Face");
 }
 
 }  // namespace
