@@ -16,10 +16,10 @@
 namespace distro {
 namespace {
 
-constexpr absl::string_view kNames[] = {"chat_template.jinja",    "chat_template.json",
-                                        "generation_config.json", "special_tokens_map.json",
-                                        "tokenizer.json",         "tokenizer.model",
-                                        "tokenizer_config.json"};
+constexpr absl::string_view kNames[] = {
+    "adapter_config.json", "chat_template.jinja",    "chat_template.json",
+    "distro_module.json",  "generation_config.json", "special_tokens_map.json",
+    "tokenizer.json",      "tokenizer.model",        "tokenizer_config.json"};
 // The companions that are tokenizers, as distro-data names them in its index.
 constexpr absl::string_view kTokenizers[] = {"tokenizer.json", "tokenizer.model"};
 

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -10,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/file.h"
 #include "common/base/folder.h"
 #include "common/base/foreign_file.h"
@@ -27,6 +29,9 @@ using nlohmann::json;
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr absl::string_view kModelName = "model.safetensors";
 constexpr absl::string_view kConfigName = "config.json";
+constexpr absl::string_view kAdapterConfigName = "adapter_config.json";
+constexpr absl::string_view kAdapterModelName = "adapter_model.safetensors";
+constexpr absl::string_view kAdapterName = ".default.";
 
 std::string PathOf(const std::string& folder, absl::string_view name) {
   return absl::StrCat(folder, "/", name);
@@ -68,9 +73,21 @@ absl::StatusOr<std::string> ConfigOfFloatWeights(const std::string& config_json)
   return WriteJson(config);
 }
 
+// As peft writes an adapter: its names are without that of the adapter, which a run has in them.
+absl::Status WriteAdapter(const std::string& folder, const Layout& layout,
+                          const TensorPieces& tensors) {
+  std::vector<FloatTensor> list = FloatTensorsOf(layout, tensors);
+  for (FloatTensor& tensor : list)
+    tensor.name = absl::StrReplaceAll(tensor.name, {{kAdapterName, "."}});
+  return WriteSafetensors(PathOf(folder, kAdapterModelName), std::move(list), {});
+}
+
 absl::Status WriteFiles(const std::string& folder, const std::string& config, const Layout& layout,
                         const TensorPieces& tensors, const Companions& companions) {
   DISTRO_RETURN_IF_ERROR(WriteCompanions(folder, companions));
+  const bool adapter = std::ranges::any_of(
+      companions, [](const Companion& one) { return one.name == kAdapterConfigName; });
+  if (adapter) return WriteAdapter(folder, layout, tensors);
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(PathOf(folder, kModelName), layout, tensors, {}));
   return WriteFileAtomically(PathOf(folder, kConfigName), config);
 }

@@ -46,12 +46,15 @@ absl::StatusOr<CheckpointFolder> OpenCheckpointFolder(const std::string& folder)
 // A new folder has this behind its name until it is whole.
 inline constexpr absl::string_view kHalfWrittenFolder = ".tmp";
 
-// Writes config.json, model.safetensors (f32, canonical) and the companions. If `config_json` has
-// "dtype" or "torch_dtype", they become "float32", so that readers load the weights with the right
-// type; everything else in it stays. A new folder appears whole or not at all: it is written as
-// "<folder>.tmp" (one left by a crash is removed first), then renamed; after an error nothing of it
-// stays. In an existing folder these files are replaced one by one, each atomically, and other
-// files stay. InvalidArgument: config_json is not a JSON object. Requires tensors of `layout`.
+// Writes config.json, model.safetensors (f32, canonical) and the companions. With the companion
+// adapter_config.json the tensors are an adapter of peft, named "default" in their names: then the
+// folder has adapter_model.safetensors, with peft's names, in the place of the other two, with
+// which it would open as a whole model. If `config_json` has "dtype" or "torch_dtype", they become
+// "float32", so that readers load the weights with the right type; everything else in it stays. A
+// new folder appears whole or not at all: it is written as "<folder>.tmp" (one left by a crash is
+// removed first), then renamed; after an error nothing of it stays. In an existing folder these
+// files are replaced one by one, each atomically, and other files stay. InvalidArgument:
+// config_json is not a JSON object. Requires tensors of `layout`.
 absl::Status WriteCheckpointFolder(const std::string& folder, const std::string& config_json,
                                    const Layout& layout, const TensorPieces& tensors,
                                    const Companions& companions = {});

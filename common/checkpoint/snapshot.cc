@@ -24,9 +24,7 @@ absl::StatusOr<Manifest> ManifestOf(const SafetensorsFile& file) {
 
 }  // namespace
 
-absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
-                           const TensorPieces& tensors,
-                           const std::map<std::string, std::string>& metadata) {
+std::vector<FloatTensor> FloatTensorsOf(const Layout& layout, const TensorPieces& tensors) {
   std::vector<FloatTensor> list;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorSpec& spec = layout.manifest().tensors()[i];
@@ -35,7 +33,13 @@ absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
                     .values = tensors[i][0],
                     .rest = {tensors[i].begin() + 1, tensors[i].end()}});
   }
-  return WriteSafetensors(path, std::move(list), metadata);
+  return list;
+}
+
+absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
+                           const TensorPieces& tensors,
+                           const std::map<std::string, std::string>& metadata) {
+  return WriteSafetensors(path, FloatTensorsOf(layout, tensors), metadata);
 }
 
 absl::Status CheckSnapshotSize(uint64_t size_bytes, int64_t elements) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,6 +30,9 @@ inline absl::Status WriteSnapshot(const std::string& path, const Layout& layout,
                                   const std::map<std::string, std::string>& metadata) {
   return WriteSnapshot(path, layout, PiecesOf(tensors), metadata);
 }
+
+// The tensors of `layout` for WriteSafetensors; borrowed.
+std::vector<FloatTensor> FloatTensorsOf(const Layout& layout, const TensorPieces& tensors);
 
 // Whether a file of so many bytes, by a peer's word, can be a snapshot of a model of so many
 // elements: check it before the file is fetched. InvalidArgument.

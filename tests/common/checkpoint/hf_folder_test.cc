@@ -6,6 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
+#include "common/checkpoint/snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
@@ -288,6 +289,23 @@ TEST_F(WriteCheckpointFolderTest, ReplacesItsFilesInAFolderThatExists) {
   Write("new", 4);
   EXPECT_EQ(FirstValue("new"), 4);
   EXPECT_EQ(*ReadFile(folder_.File("new/tokenizer.json")), "{}");
+}
+
+TEST_F(WriteCheckpointFolderTest, AnAdapterIsWrittenAsPeftDoes) {
+  const Layout layout = *Layout::Create(
+      *Manifest::Create({{"q.lora_A.default.weight", {2, 3}}, {"q.lora_B.default.weight", {3, 2}}}),
+      16);
+  const Companions companions = {{"adapter_config.json", "{}"}};
+  ASSERT_TRUE(
+      WriteCheckpointFolder(folder_.File("new"), "{}", layout, TensorBuffer(layout), companions)
+          .ok());
+  for (const char* of_a_whole_model : {"new/model.safetensors", "new/config.json"})
+    EXPECT_FALSE(std::filesystem::exists(folder_.File(of_a_whole_model)));
+  EXPECT_EQ(*ReadFile(folder_.File("new/adapter_config.json")), "{}");
+  const auto manifest = SnapshotManifest(folder_.File("new/adapter_model.safetensors"));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->tensors()[0].name, "q.lora_A.weight");
+  EXPECT_EQ(manifest->tensors()[1].name, "q.lora_B.weight");
 }
 
 TEST_F(WriteCheckpointFolderTest, RefusesAConfigurationThatIsNotAnObject) {
