@@ -23,13 +23,9 @@ absl::Status ValidateNode(const NodeOptions& node) {
 }  // namespace
 
 absl::Status WorkerOptions::TakeInvite(absl::Time now) {
-  DISTRO_ASSIGN_OR_RETURN(const std::optional<Invite> invite, distro::TakeInvite(&channel, now));
+  DISTRO_ASSIGN_OR_RETURN(const std::optional<Invite> invite,
+                          TakeWorkersInvite(&channel, name, now));
   if (!invite.has_value()) return absl::OkStatus();
-  DISTRO_RETURN_IF_ERROR(CheckInviteRole(*invite, channel.tls.invite, "worker"));
-  if (!name.empty() && name != invite->name) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--name: ", name, ": the invite's token is that of ", invite->name, ": leave --name out"));
-  }
   name = invite->name;
   run = invite->run;
   data_fingerprint = invite->data_fingerprint;

@@ -41,18 +41,6 @@
 namespace distro::worker {
 namespace {
 
-ProgressReading ReadingOf(const TrainSummary& summary) {
-  return {.round = summary.next_round,
-          .rounds = summary.rounds,
-          .loss = summary.training_loss,
-          .evaluation_loss = summary.last_evaluation_loss,
-          .tokens = summary.tokens,
-          .sent_bytes = summary.transfer.sent_payload_bytes,
-          .received_bytes = summary.transfer.received_payload_bytes,
-          .wait = summary.phases[static_cast<int>(Phase::kWait)],
-          .uncounted = summary.uncounted};
-}
-
 // The public text of a run of local data; nullopt without the flag.
 absl::StatusOr<std::optional<TokenSource>> OpenPublicData(const WorkerOptions& options) {
   if (options.public_data.empty()) return std::nullopt;

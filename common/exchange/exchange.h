@@ -57,7 +57,7 @@ class Exchange {
                                          const std::string& path) = 0;
 
   // Subscribes to the run from `next_round`, whose predecessor has the chain hash `log_hash`.
-  // `layout` is borrowed until Leave.
+  // `layout` is borrowed until Leave. The worker is still joining: Report makes it take part.
   virtual absl::Status Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) = 0;
 
   // The next opened or committed round, in order; blocks. Each committed round arrives once; an
@@ -75,7 +75,8 @@ class Exchange {
   // round is committed.
   virtual void Upload(RoundUpdate update) = 0;
 
-  // Sets the state of the parameters that heartbeats report.
+  // Sets the state of the parameters that heartbeats report. From the first report at the head of
+  // the log on, the worker is given samples, and rounds wait for it.
   virtual void Report(RoundId next_round, uint64_t log_hash) = 0;
 
   // Ends the session and all background work.

@@ -6,7 +6,6 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/base/utf8.h"
 #include "common/model/architecture.h"
 #include "common/process/host_memory.h"
 #include "worker/train/micro_batch.h"
@@ -26,19 +25,14 @@ void NodeWorkload::Describe(v1::JoinRequest* request) const {
 }
 
 absl::Status NodeWorkload::CheckRun(const v1::RunConfig& config) const {
-  if (!deps_.run_name.empty() && config.name() != deps_.run_name) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "other_run",
-        absl::StrCat("--invite: is for run ", deps_.run_name,
-                     ", and the aggregator at its address holds ", ShownText(config.name())));
-  }
+  DISTRO_RETURN_IF_ERROR(CheckInvitedRun(deps_.run_name, config));
   if (config.workers() != v1::WORKERS_PYTHON) return absl::OkStatus();
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
                          "the run's model is a PyTorch module (\"workers\": \"python\"): train it "
                          "with the Python package distro-train (docs/python.md)");
 }
 
-absl::Status NodeWorkload::Build(const v1::JoinResponse& run) {
+absl::Status NodeWorkload::Build(const v1::JoinResponse& run, const Companions& /*companions*/) {
   DISTRO_RETURN_IF_ERROR(CheckRun(run.config()));
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> architecture,
                           ParseModelConfig(run.model_config_json()));

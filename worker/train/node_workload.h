@@ -44,7 +44,7 @@ class NodeWorkload final : public Workload {
   void Describe(v1::JoinRequest* request) const override;
   // Also FailedPrecondition with reason `other_run`: the run is not the expected one, or accepts
   // only Python workers.
-  absl::Status Build(const v1::JoinResponse& run) override;
+  absl::Status Build(const v1::JoinResponse& run, const Companions& companions) override;
 
   const Layout& layout() const override { return *layout_; }
   Learner* learner() override { return node_.get(); }

@@ -8,18 +8,30 @@
 
 namespace distro::worker {
 
+ProgressReading ReadingOf(const TrainSummary& summary) {
+  return {.round = summary.next_round,
+          .rounds = summary.rounds,
+          .loss = summary.training_loss,
+          .evaluation_loss = summary.last_evaluation_loss,
+          .tokens = summary.tokens,
+          .sent_bytes = summary.transfer.sent_payload_bytes,
+          .received_bytes = summary.transfer.received_payload_bytes,
+          .wait = summary.phases[static_cast<int>(Phase::kWait)],
+          .uncounted = summary.uncounted};
+}
+
 Progress::Progress(std::FILE* out, bool live, const Clock* clock)
-    : out_(out), live_(live), clock_(clock), start_(clock->MonotonicNow()) {}
+    : out_(out), live_(live), clock_(clock), text_(clock) {}
 
 void Progress::Update(const ProgressReading& reading) {
-  if (!first_.has_value()) first_ = reading;
+  const std::string line = text_.Line(reading);
   const absl::Duration now = clock_->MonotonicNow();
   const absl::Duration interval = live_ ? absl::Milliseconds(200) : absl::Seconds(10);
   const bool last = reading.round == reading.rounds;
   if (last_shown_.has_value() && now - *last_shown_ < interval && !last) return;
   last_shown_ = now;
   if (!HasRoom(fileno(out_))) return;
-  absl::FPrintF(out_, live_ ? "\r\x1b[K%s" : "%s\n", Line(reading));
+  absl::FPrintF(out_, live_ ? "\r\x1b[K%s" : "%s\n", line);
   std::fflush(out_);
   line_open_ = live_;
 }
@@ -29,9 +41,10 @@ void Progress::Finish() {
   line_open_ = false;
 }
 
-std::string Progress::Line(const ProgressReading& reading) const {
+std::string ProgressText::Line(const ProgressReading& reading) {
+  if (!first_round_.has_value()) first_round_ = reading.round;
   const double seconds = std::max(absl::ToDoubleSeconds(clock_->MonotonicNow() - start_), 1e-3);
-  const double rounds = static_cast<double>(reading.round - first_->round);
+  const double rounds = static_cast<double>(reading.round - *first_round_);
   const absl::Duration left =
       rounds > 0
           ? absl::Seconds(seconds / rounds * static_cast<double>(reading.rounds - reading.round))

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "worker/train/summary.h"
 
 namespace distro::worker {
 
@@ -24,6 +25,21 @@ struct ProgressReading {
   std::string uncounted = {};  // OwnRounds::What
 };
 
+ProgressReading ReadingOf(const TrainSummary& summary);
+
+// "round 12/60  loss 3.2101  8500 tokens/s ...": rates and the time left are since construction,
+// and since the first reading.
+class ProgressText {
+ public:
+  explicit ProgressText(const Clock* clock) : clock_(clock), start_(clock->MonotonicNow()) {}
+  std::string Line(const ProgressReading& reading);
+
+ private:
+  const Clock* const clock_;
+  const absl::Duration start_;
+  std::optional<uint64_t> first_round_;
+};
+
 class Progress {
  public:
   // Writes to `out`. `live` redraws one line at most every 200 ms; otherwise a line is printed at
@@ -35,13 +51,10 @@ class Progress {
   void Finish();
 
  private:
-  std::string Line(const ProgressReading& reading) const;
-
   std::FILE* const out_;
   const bool live_;
   const Clock* const clock_;
-  const absl::Duration start_;
-  std::optional<ProgressReading> first_;
+  ProgressText text_;
   std::optional<absl::Duration> last_shown_;
   bool line_open_ = false;
 };

@@ -55,7 +55,8 @@ Trainer::Trainer(TrainerOptions options, Dependencies deps, Observer observer)
                       .objective = deps_.objective,
                       .phases = deps_.phases,
                       .goes_on = [this] { return CheckGoesOn(); }}),
-      epoch_(deps_.run->epoch()) {
+      epoch_(deps_.run->epoch()),
+      ready_(deps_.ready == nullptr) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
   summary_.run_id = deps_.run->run_id();
@@ -91,8 +92,21 @@ absl::Status Trainer::FollowRun() {
   const Learner& learner = *deps_.learner;
   DISTRO_RETURN_IF_ERROR(
       deps_.exchange->Follow(&learner.layout(), learner.next_round(), learner.log_hash()));
+  if (!ready_) {
+    DISTRO_RETURN_IF_ERROR(CatchUp());
+    Observe();
+    DISTRO_RETURN_IF_ERROR(deps_.ready());
+    ready_ = true;
+  }
   Observe();
   while (!HasDone()) DISTRO_RETURN_IF_ERROR(Step());
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::CatchUp() {
+  const RoundId head(deps_.run->head_round());
+  while (!HasDone() && (deps_.learner->next_round() < head || deps_.exchange->Ready()))
+    DISTRO_RETURN_IF_ERROR(TakeEvent());
   return absl::OkStatus();
 }
 
@@ -255,7 +269,7 @@ void Trainer::Observe() {
   summary_.collectives = deps_.learner->collective_time();
   if (const auto readings = deps_.learner->delta_readings()) summary_.deltas = readings;
   observer_(summary_);
-  deps_.exchange->Report(deps_.learner->next_round(), deps_.learner->log_hash());
+  if (ready_) deps_.exchange->Report(deps_.learner->next_round(), deps_.learner->log_hash());
 }
 
 }  // namespace distro::worker

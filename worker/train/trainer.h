@@ -79,6 +79,9 @@ class Trainer {
     const Companions* companions = nullptr;
     // Joins again and loads the snapshot into the learner.
     std::function<absl::Status()> resync = nullptr;
+    // Optional. Called once, with the run's newest parameters; no round waits for this worker
+    // before it returns.
+    std::function<absl::Status()> ready = nullptr;
   };
   // Called after every applied round and at the end, with the readings so far.
   using Observer = std::function<void(const TrainSummary&)>;
@@ -111,6 +114,8 @@ class Trainer {
 
   // trainer.cc: the loop.
   absl::Status FollowRun();
+  // Applies the rounds that were committed until Join, and those that have arrived since.
+  absl::Status CatchUp();
   // Whether the run, or the configured number of updates, is done.
   bool HasDone() const;
   bool ResyncMayHelp() const;
@@ -220,6 +225,7 @@ class Trainer {
   uint64_t uploaded_samples_ = 0;  // first sample of the slot of uploaded_round_
   uint64_t pending_samples_ = 0;   // first sample of the slot of the pending update
   EpochId epoch_;                  // the highest seen
+  bool ready_;                     // rounds may wait for this worker
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;
   uint64_t abstentions_in_a_row_ = 0;

@@ -38,7 +38,6 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
   auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, workload, deps));
   if (deps.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
   DISTRO_RETURN_IF_ERROR(run->JoinWithState());
-  if (deps.wants_companions) DISTRO_RETURN_IF_ERROR(run->LoadCompanions());
   TrainerOptions chosen = options;
   chosen.micro_batch_samples = workload->micro_batch_samples();
   DISTRO_ASSIGN_OR_RETURN(run->trainer_,
@@ -51,7 +50,8 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOpt
                                            .log = deps.log,
                                            .state = deps.state,
                                            .companions = &run->companions_,
-                                           .resync = [run = run.get()] { return run->Resync(); }},
+                                           .resync = [run = run.get()] { return run->Resync(); },
+                                           .ready = deps.ready},
                                           std::move(observer)));
   if (run->state_.has_value()) DISTRO_RETURN_IF_ERROR(run->RestoreState());
   return run;
@@ -87,7 +87,8 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
                              {"snapshot_round", run_.snapshot().round()},
                              {"head_round", run_.head_round()}});
   if (!built_) {
-    DISTRO_RETURN_IF_ERROR(workload_->Build(run_));
+    if (deps_.wants_companions) DISTRO_RETURN_IF_ERROR(LoadCompanions());
+    DISTRO_RETURN_IF_ERROR(workload_->Build(run_, companions_));
     built_ = true;
     return absl::OkStatus();
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ class TrainingRun {
     StateDir* state = nullptr;
     // Whether to fetch the run's companions, to write them beside checkpoints.
     bool wants_companions = false;
+    // Trainer::Dependencies::ready.
+    std::function<absl::Status()> ready = nullptr;
   };
 
   // A state older than this many rounds is set aside: its momentum is of little use for the current

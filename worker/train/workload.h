@@ -9,7 +9,10 @@
 // Not thread-safe: the training thread owns it.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "common/checkpoint/companions.h"
 #include "common/layout/layout.h"
 #include "distro/v1/session.pb.h"
 #include "worker/node/learner.h"
@@ -20,16 +23,21 @@ namespace distro::worker {
 // Whether the run's tensors are those of `manifest`.
 bool HasTensorsOf(const v1::JoinResponse& run, const Manifest& manifest);
 
+// FailedPrecondition with reason `other_run`: an invite names the run `invited`, and this is
+// another one. Empty: any run.
+absl::Status CheckInvitedRun(const std::string& invited, const v1::RunConfig& config);
+
 class Workload {
  public:
   virtual ~Workload() = default;
 
   // Sets the description of the data in the request.
   virtual void Describe(v1::JoinRequest* request) const = 0;
-  // Makes learner and objective for the joined run. InvalidArgument: the model is not supported,
-  // its tensors are not the run's, or the data does not fit the model; names key, tensor or token.
-  // FailedPrecondition: the run is not for this worker; the reason says why.
-  virtual absl::Status Build(const v1::JoinResponse& run) = 0;
+  // Makes learner and objective for the joined run. `companions` are the run's, or none where
+  // TrainingRun fetches none. InvalidArgument: the model is not supported, or the data does not fit
+  // it; names key or token. FailedPrecondition: the run is not for this worker; the reason says
+  // why.
+  virtual absl::Status Build(const v1::JoinResponse& run, const Companions& companions) = 0;
 
   // Parts built by Build; they live as long as the workload.
   virtual const Layout& layout() const = 0;

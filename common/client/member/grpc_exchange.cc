@@ -47,7 +47,6 @@ void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t l
                                                        .log_hash = log_hash,
                                                        .rounds = session_->rounds()},
                                       queue_.get());
-  heartbeat_.Report(next_round, log_hash);
   upload_thread_ = std::thread([this] { uploader_.Run(); });
 }
 

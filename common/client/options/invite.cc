@@ -138,4 +138,14 @@ absl::Status CheckInviteRole(const Invite& invite, absl::string_view path, absl:
                    role, ": ask for one of that role (distroctl invite NAME --role ", role, ")"));
 }
 
+absl::StatusOr<std::optional<Invite>> TakeWorkersInvite(ChannelOptions* channel,
+                                                        absl::string_view name, absl::Time now) {
+  DISTRO_ASSIGN_OR_RETURN(std::optional<Invite> invite, TakeInvite(channel, now));
+  if (!invite.has_value()) return std::nullopt;
+  DISTRO_RETURN_IF_ERROR(CheckInviteRole(*invite, channel->tls.invite, "worker"));
+  if (name.empty() || name == invite->name) return invite;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--name: ", name, ": the invite's token is that of ", invite->name, ": leave --name out"));
+}
+
 }  // namespace distro

@@ -62,4 +62,9 @@ absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::
 // both.
 absl::Status CheckInviteRole(const Invite& invite, absl::string_view path, absl::string_view role);
 
+// TakeInvite for a worker whose name was given as `name`, or not (empty). Also InvalidArgument: the
+// invite is for another role or another name.
+absl::StatusOr<std::optional<Invite>> TakeWorkersInvite(ChannelOptions* channel,
+                                                        absl::string_view name, absl::Time now);
+
 }  // namespace distro

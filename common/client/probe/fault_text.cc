@@ -93,8 +93,8 @@ ConnectionFault Unreachable(absl::string_view address, const absl::Status& why) 
 ConnectionFault PlaintextServer(absl::string_view address) {
   return Fault(FaultKind::kTlsMismatch, address,
                "the server speaks plaintext, and this program was to speak TLS",
-               "give the aggregator its --cert and --key, or, on a network that is trusted, this "
-               "program --insecure in the place of the other flags");
+               "start the aggregator with a certificate, or, on a network that is trusted, give "
+               "this program --insecure in the place of CA and credential");
 }
 
 ConnectionFault TlsServer(absl::string_view address) {
