@@ -2,7 +2,8 @@
 
     python finetune.py init --model Qwen/Qwen3-0.6B --lora 16 --out initial    # once: the run's first parameters
     distroctl run create HOST:7700 --run run.json --model initial              # once: the run
-    python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --aggregator HOST:7700 --data chat.jsonl --name w1
+    distroctl invite w1 --aggregator HOST:7700 ...                             # once for each machine: w1.invite
+    python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --invite w1.invite --data chat.jsonl
 
 With --lora only the adapters are trained and sent, a few megabytes; without it the whole model is. run.json has
 "workers": "python", for adapters also "inner_optimizer": "adamw". A line of the data is a conversation:
@@ -69,9 +70,7 @@ def load(args):
 
 def init(args):
     model = load(args)
-    ends = [model.get_input_embeddings().weight, model.get_output_embeddings().weight]  # no inner layers
-    outside = [name for name, p in model.named_parameters() if p.requires_grad and any(p is end for end in ends)]
-    distro_train.save_initial(model, args.out, outside=outside, config=model.config.to_dict())
+    distro_train.save_initial(model, args.out)
     AutoTokenizer.from_pretrained(args.model).save_pretrained(args.out)
     print(f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,} parameters in {args.out}")
 
@@ -80,8 +79,8 @@ def train(args):
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     data = Conversations(args.data, tokenizer, args.length)
     model = load(args).to(args.device)
-    with distro_train.connect(args.aggregator, name=args.name, ca=args.ca, token_file=args.token_file, model=model,
-                              insecure=args.insecure, state_dir=args.state_dir, fingerprint=data.fingerprint) as run:
+    with distro_train.connect(args.aggregator, invite=args.invite, name=args.name, insecure=args.insecure, model=model,
+                              state_dir=args.state_dir, fingerprint=data.fingerprint) as run:
         settings = TrainingArguments(
             output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no", report_to="none",
             per_device_train_batch_size=args.batch_size or run.config["samples_per_worker"],
@@ -102,14 +101,13 @@ def main():
         command.add_argument("--model", required=True, help="name or folder; without --lora also the folder of init")
         command.add_argument("--lora", type=int, default=0, metavar="RANK", help="train adapters of this rank only")
         command.add_argument("--out", required=command is make, default="trained", help="folder to write")
-    work.add_argument("--aggregator", required=True, metavar="HOST:PORT")
+    work.add_argument("--invite", help="this worker's file: it says where the aggregator is and proves who this is")
+    work.add_argument("--aggregator", metavar="HOST:PORT", help="in the place of the invite's")
     work.add_argument("--data", required=True, type=pathlib.Path, help="conversations, the same on every worker")
     work.add_argument("--length", type=int, default=1024, help="tokens that a conversation is cut to (default 1024)")
-    work.add_argument("--name", required=True, help="of this worker: one of its own in the run")
+    work.add_argument("--name", help="of this worker where there is no invite: one of its own in the run")
     work.add_argument("--state_dir", help="folder of this worker, to go on after a crash with its momentum")
-    work.add_argument("--ca", help="PEM file that says whom to trust, where the aggregator has its own certificate")
-    work.add_argument("--token_file", help="file with this worker's token")
-    work.add_argument("--insecure", action="store_true", help="no TLS: for tests on one machine")
+    work.add_argument("--insecure", action="store_true", help="no TLS: for tests on one machine, with --aggregator and --name")
     work.add_argument("--batch_size", type=int, help="samples in memory at once; smaller ones are accumulated")
     work.add_argument("--bf16", action="store_true", help="compute in bf16; the parameters stay f32")
     work.add_argument("--device", default="cpu", help="cpu or cuda")

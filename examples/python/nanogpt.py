@@ -2,7 +2,8 @@
 
     python nanogpt.py init --out initial --layers 6 --width 384      # once: the model's size and first parameters
     distroctl run create HOST:7700 --run run.json --model initial    # once: the run ("workers": "python" in run.json)
-    python nanogpt.py train --aggregator HOST:7700 --model initial --data input.txt --name w1    # on each machine
+    distroctl invite w1 --aggregator HOST:7700 ...                   # once for each machine: w1.invite
+    python nanogpt.py train --invite w1.invite --model initial --data input.txt    # there
 
 `run.json` has the settings common to all workers: rounds, learning rates, samples of a step, `sequence_length`. The
 flags of `train` are a worker's own: they change how it computes a gradient, and no other worker notices.
@@ -86,8 +87,7 @@ def init(args):
     torch.manual_seed(args.seed)
     size = {key: getattr(args, key) for key in ("vocabulary", "positions", "width", "heads", "layers")}
     model = GPT(**size)
-    # Embeddings are matrices, but not inner layers: AdamW steps them, not Muon.
-    distro_train.save_initial(model, args.out, outside=["tokens.weight", "positions.weight"], config=size)
+    distro_train.save_initial(model, args.out, config=size)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters in {args.out}")
 
 
@@ -96,8 +96,8 @@ def train(args):
     model = GPT(**{key: config[key] for key in ("vocabulary", "positions", "width", "heads", "layers")})
     model.recompute = args.recompute
     forward = torch.compile(model) if args.compile else model  # the run is given the module itself
-    with distro_train.connect(args.aggregator, ca=args.ca, token_file=args.token_file, insecure=args.insecure,
-                              name=args.name, model=model, state_dir=args.state_dir,
+    with distro_train.connect(args.aggregator, invite=args.invite, insecure=args.insecure, name=args.name, model=model,
+                              state_dir=args.state_dir,
                               fingerprint=distro_train.fingerprint_of_tokens(str(args.data))) as run:
         optimizer = distro_train.Optimizer(run)
         data = Tokens(args.data, run.config["sequence_length"])
@@ -128,15 +128,14 @@ def main():
 
     work = commands.add_parser("train", help="train in the run until it is over")
     work.set_defaults(command=train)
-    work.add_argument("--aggregator", required=True, metavar="HOST:PORT")
+    work.add_argument("--invite", help="this worker's file: it says where the aggregator is and proves who this is")
+    work.add_argument("--aggregator", metavar="HOST:PORT", help="in the place of the invite's")
     work.add_argument("--model", required=True, type=pathlib.Path, help="the folder of init: says the model's size")
     work.add_argument("--data", required=True, type=pathlib.Path, help="the same file on every worker: .txt or .u16")
-    work.add_argument("--name", required=True, help="of this worker: one of its own in the run")
+    work.add_argument("--name", help="of this worker where there is no invite: one of its own in the run")
     work.add_argument("--out", default="trained", help="folder for the parameters at the end (default trained)")
     work.add_argument("--state_dir", help="folder of this worker, to go on after a crash with its momentum")
-    work.add_argument("--ca", help="PEM file that says whom to trust, where the aggregator has its own certificate")
-    work.add_argument("--token_file", help="file with this worker's token")
-    work.add_argument("--insecure", action="store_true", help="no TLS: for tests on one machine")
+    work.add_argument("--insecure", action="store_true", help="no TLS: for tests on one machine, with --aggregator and --name")
     work.add_argument("--batch_size", type=int, help="samples in memory at once; smaller ones are accumulated")
     work.add_argument("--autocast", action="store_true", help="compute in bf16; the parameters stay f32")
     work.add_argument("--recompute", action="store_true", help="gradient checkpointing: slower, less memory")

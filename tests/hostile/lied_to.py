@@ -36,11 +36,11 @@ def parameters(model):
 
 
 def saved(run):
-    """The run's parameters, by name."""
+    """The run's parameters, by name; tied ones once."""
     with tempfile.TemporaryDirectory() as folder:
         run.save(f"{folder}/saved")
         tensors = read_safetensors(pathlib.Path(folder, "saved", "model.safetensors").read_bytes())
-    return {name: torch.from_numpy(values) for name, values in tensors.items()}
+    return {name: torch.from_numpy(values) for name, values in tensors.items() if name in run.named_parameters}
 
 
 def same(a, b):

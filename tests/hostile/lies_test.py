@@ -225,7 +225,7 @@ class LiesTest(processes.ProcessTest):
 
     def test_a_replacement(self):
         self.expect_end_of_step(lambda: {"Heartbeat": from_round(pb.DIRECTIVE_REPLACED)}, 4, "Replaced",
-                                "a newer process has the name worker", "another name")
+                                "a newer process has the name worker", "a name of its own")
 
     def test_a_snapshot_of_another_state(self):
         self.expect_no_join(lambda: {"Join": from_answer(0, other_state)}, 1, "Error", "has state hash")

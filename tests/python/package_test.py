@@ -8,11 +8,13 @@ import os
 import pathlib
 import pickle
 import pty
+import re
 import subprocess
 import sys
 import tempfile
 import termios
 import threading
+import types
 import unittest
 from unittest import mock
 
@@ -22,8 +24,9 @@ from distro_train._connect import _name_of_tokenizer
 from distro_train._errors import error_of
 from distro_train._inner import RunOptimizer
 from distro_train._library import trainable
+from distro_train._module import Buffers, check, describe
 from distro_train._progress import Progress
-from distro_train._reader import Reader, check_fingerprint, parts_of_step, parts_of_steps
+from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
 from distro_train._state import InnerState
 from plain import Plain
 
@@ -99,6 +102,16 @@ class InnerTest(unittest.TestCase):
             self.assertTrue(torch.equal(value, end[name]), name)
         with self.assertRaisesRegex(ValueError, "other parts"):
             RunOptimizer(self.named, frozenset(), CONFIG).load_state_dict(state)
+
+    def test_a_scheduler_has_nothing_to_say(self):
+        optimizer = RunOptimizer(self.named, frozenset({"wide"}), CONFIG)
+        self.steps(optimizer, [0])
+        later = RunOptimizer(self.named, frozenset({"wide"}), CONFIG)
+        later.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        self.steps(later, [1])  # its own rate goes on
+        later.param_groups[-1]["lr"] /= 2
+        with self.assertRaisesRegex(ValueError, "the rate was set to 0.01, and run.json decides it.*`inner`"):
+            self.steps(later, [2])
 
     def test_reset_forgets(self):
         optimizer = RunOptimizer(self.named, frozenset({"wide"}), CONFIG)
@@ -264,55 +277,53 @@ class ModelTest(unittest.TestCase):
             self.assertEqual(trainable(torch.nn.parallel.DistributedDataParallel(Plain()))[0], trainable(Plain())[0])
             import torch.distributed.fsdp as fsdp
             with self.assertRaisesRegex(ValueError, "FullyShardedDataParallel.*DistributedDataParallel"):
-                trainable(fsdp.FullyShardedDataParallel(Plain(), sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
+                trainable(fsdp.FullyShardedDataParallel(torch.nn.Linear(4, 4), sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
                                                         use_orig_params=True, device_id=torch.device("cpu")))
-            sharded = Plain()
+            sharded = torch.nn.Linear(4, 4)
             fsdp.fully_shard(sharded, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
-            with self.assertRaisesRegex(ValueError, "'letters.weight': is a DTensor.*FSDP2"):
+            with self.assertRaisesRegex(ValueError, "'weight': is a DTensor.*FSDP2"):
                 trainable(sharded)
 
 
 class ProgressTest(unittest.TestCase):
     def test_without_a_terminal_it_is_logged_now_and_then(self):
-        progress = Progress(10, 3)
-        with self.assertNoLogs("distro_train"):
-            progress.round_ended(1.0)
-        progress._logged -= 60
+        progress = Progress()
         with self.assertLogs("distro_train", logging.INFO) as logged:
-            progress.round_ended(0.5)
-        self.assertIn("round 5 of 10, loss 0.5000", logged.output[0])
-        progress.close()
+            for number in range(1, 9):
+                progress.show(f"round {number}/9", last=False)
+            progress.show("round 9/9", last=True)
+            progress.close()
+        self.assertEqual([record.getMessage() for record in logged.records], ["round 1/9", "round 9/9"])
 
-    def test_on_a_terminal_it_is_a_bar(self):
-        shown = self.of_a_program_on_a_terminal("")
-        self.assertIn("2/4", shown)
-        self.assertIn("loss=0.2500", shown)
+    def test_on_a_terminal_it_is_one_line(self):
+        shown = self.of_a_program_on_a_terminal(self.PROGRAM)
+        self.assertEqual(shown, "\r\x1b[Kround 1/2\r\x1b[Kround 2/2\r\n")
 
-    def test_on_a_terminal_without_tqdm_there_is_none(self):
-        self.assertEqual(self.of_a_program_on_a_terminal("import sys; sys.modules['tqdm'] = None; "), "")
+    def test_the_log_is_shown_unless_the_program_does_it(self):
+        program = ("import logging; from distro_train._progress import show_log; show_log(); "
+                   "log = logging.getLogger('distro_train'); log.info('one'); logging.basicConfig(format='own %(message)s'); log.info('two')")
+        done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True)
+        self.assertEqual((done.stdout, done.stderr), ("", "distro_train: one\nown two\n"))
+        self.assertEqual(self.of_a_program_on_a_terminal(program), "\r\x1b[Kdistro_train: one\r\nown two\r\n")
 
     def test_a_terminal_that_is_closed_ends_no_run(self):
-        bar = mock.Mock(update=mock.Mock(side_effect=OSError(5, "Input/output error")))
-        with mock.patch("distro_train._progress._bar", return_value=bar):
-            progress = Progress(3, 0)
-            for _ in range(2):
-                progress.round_ended(1.0)
-            progress.close()
-        with mock.patch.object(sys, "stderr", None):  # as where it is closed at the start
-            Progress(3, 0).round_ended(1.0)
+        closed = mock.Mock(isatty=lambda: True, write=mock.Mock(side_effect=OSError(5, "Input/output error")))
+        for stderr in (closed, None):  # None: as where it is closed at the start
+            with mock.patch.object(sys, "stderr", stderr):
+                progress = Progress()
+                for last in (False, True):
+                    progress.show("round 1/2", last)
+                progress.close()
 
-    def test_without_a_terminal_there_is_none(self):
-        done = subprocess.run([sys.executable, "-B", "-c", self.PROGRAM], capture_output=True, text=True, check=True)
-        self.assertEqual((done.stdout, done.stderr), ("", ""))
+    PROGRAM = ("from distro_train._progress import Progress; shown = Progress(); shown.show('round 1/2', False); "
+               "shown.show('too soon', False); shown.show('round 2/2', True); shown.close()")
 
-    PROGRAM = "from distro_train._progress import Progress; bar = Progress(4, 1); bar.round_ended(0.25); bar.close()"
-
-    def of_a_program_on_a_terminal(self, first):
+    def of_a_program_on_a_terminal(self, program):
         """What it shows on stderr, a terminal of 24 lines of 100 columns."""
         ours, terminal = pty.openpty()
         self.addCleanup(os.close, ours)
         termios.tcsetwinsize(terminal, (24, 100))
-        subprocess.run([sys.executable, "-B", "-c", first + self.PROGRAM], stderr=terminal, check=True)
+        subprocess.run([sys.executable, "-B", "-c", program], stderr=terminal, check=True)
         os.close(terminal)
         shown = b""
         with contextlib.suppress(OSError):  # EIO: nobody has the terminal any more
@@ -322,21 +333,48 @@ class ProgressTest(unittest.TestCase):
 
 
 class RefusalTest(unittest.TestCase):
-    def connect(self, model=None, **arguments):
-        given = {"insecure": True, "name": "w", "fingerprint": "data", "timeout": 0.3, **arguments}
-        return distro_train.connect(given.pop("url", NOBODY), model=model or Plain(), **given)
+    def connect(self, **arguments):
+        given = {"url": NOBODY, "insecure": True, "name": "w", "fingerprint": "data", "timeout": 0.3, "model": Plain(), **arguments}
+        return distro_train.connect(**given)
+
+    def invite(self, **changes):
+        """The path of an invite."""
+        lines = {"aggregator": NOBODY, "name": "w7", "role": "worker", "token": "x" * 43, **changes}
+        file = tempfile.NamedTemporaryFile("w", suffix=".invite")
+        self.addCleanup(file.close)
+        file.write("".join(f"{line}\n" for line in ("distro-invite 1", *(f"{key} {value}" for key, value in lines.items()))))
+        file.flush()
+        return file.name
+
+    def by_invite(self, **changes):
+        return {"url": None, "name": None, "insecure": False, "invite": self.invite(**changes)}
 
     def test_arguments(self):
         for arguments, what in (({"name": "A worker"}, "name"), ({"token": "a", "token_file": "b"}, "token, token_file"),
-                                ({"insecure": False}, "--token_file"), ({"url": "ftp://x:1"}, "ftp"),
+                                ({"insecure": False}, "invite, token_file, or cert and key: one is required.*insecure=True"),
+                                ({"url": "ftp://x:1"}, 'url: "ftp://x:1"'), ({"url": None}, "url: give.*invite"),
+                                ({"name": None}, "name: give.*invite"), ({"ca": "ca.pem"}, "insecure=True: contradicts ca, cert"),
+                                ({"insecure": False, "cert": "c.pem"}, "cert and key: give both or neither"),
+                                ({**self.by_invite(), "name": "w"}, "name: w: the invite's token is that of w7: leave name out"),
+                                (self.by_invite(role="viewer"), "invite: .*: is for the role viewer"),
+                                ({"insecure": False, "invite": "none.invite"}, "invite: .*No such file"),
                                 ({"state_interval_rounds": -1}, "state_interval_rounds"),
                                 ({"fingerprint": ""}, "128 bytes"), ({"fingerprint": "x" * 129}, "128 bytes"),
                                 ({"fingerprint": [1, 2]}, "None of a list is no text.*attribute `fingerprint`"),
                                 ({"tokenizer": "none.json"}, "tokenizer: none.json: No such file.*SHA-256"),
                                 ({"model": Plain().double()}, "model.float"),
                                 ({"model": Plain().requires_grad_(False)}, "no parameter that requires a gradient")):
-            with self.assertRaisesRegex(ValueError, what):
+            with self.assertRaisesRegex(ValueError, what) as raised:
                 self.connect(**arguments)
+            self.assertNotIn("--", re.sub(r"distroctl invite .*", "", str(raised.exception)), "flags are of programs")
+
+    def test_an_invite(self):
+        for changes, kind, what in (({"expires": "2020-01-01T00:00:00Z"}, distro_train.NotAuthorized, "expired at 2020"),
+                                    ({"data": "0" * 64}, distro_train.OtherData, "fingerprint: is data, and the invite is for a run on 000"),
+                                    ({}, distro_train.NotReachable, "127.0.0.1:1: no connection: .*start the aggregator")):
+            with self.assertRaisesRegex(kind, what) as raised:
+                self.connect(**self.by_invite(**changes))
+            self.assertNotIn("--", str(raised.exception).replace("--listen", ""))
 
     def test_a_data_set_is_the_one_that_was_said(self):
         class Named(list):
@@ -363,7 +401,7 @@ class RefusalTest(unittest.TestCase):
 
         thread = threading.Thread(target=tick)
         thread.start()
-        with self.assertRaisesRegex(distro_train.NotReachable, "0.3 s"):
+        with self.assertRaisesRegex(distro_train.NotReachable, "within 0.3 s: .*127.0.0.1:1: no connection.*start the aggregator"):
             self.connect()
         stop.set()
         thread.join()
@@ -410,12 +448,40 @@ class InitialTest(unittest.TestCase):
             path = pathlib.Path(folder) / "initial"
             distro_train.save_initial(Plain(), str(path), outside=Plain.OUTSIDE, config={"model_type": "plain"})
             config = json.loads((path / "config.json").read_text())
-            self.assertEqual(config, {"model_type": "plain", "distro_outside": ["head.weight", "letters.weight"]})
+            self.assertEqual(config, {"model_type": "plain", "distro_outside": ["letters.weight"]})
+            described = json.loads((path / "distro_module.json").read_text())["trained"]
+            self.assertEqual((described["letters.weight"], described["scale"]), ([256, 48], [1]))
+            self.assertNotIn("frozen.weight", described)
             header = (path / "model.safetensors").read_bytes()[8:4096].decode(errors="ignore")
             self.assertIn('"memory.weight_hh_l0"', header)
             self.assertNotIn("frozen", header)
             with self.assertRaisesRegex(ValueError, "'lm_head'"):
                 distro_train.save_initial(Plain(), str(path), outside=["lm_head"])
+            with self.assertRaisesRegex(ValueError, "'frozen.weight'"):
+                distro_train.save_initial(Plain(), str(path), outside=["frozen.weight"])
+
+    def test_embedding_and_head_are_found(self):
+        class Tied(Plain):  # as the models of transformers
+            def __init__(self):
+                super().__init__()
+                self.config = types.SimpleNamespace(to_dict=lambda: {"model_type": "tied"})
+
+            def get_output_embeddings(self):
+                return self.head
+
+        class Untied(Tied):
+            def __init__(self):
+                super().__init__()
+                self.head = torch.nn.Linear(48, 256, bias=False)
+
+        for model, outside, found in ((Plain(), None, ["letters.weight"]), (Tied(), None, ["letters.weight"]),
+                                      (Untied(), None, ["head.weight", "letters.weight"]),
+                                      (Tied(), ["head.weight"], ["letters.weight"]), (Untied(), [], [])):
+            with tempfile.TemporaryDirectory() as folder:
+                distro_train.save_initial(model, f"{folder}/initial", outside=outside)
+                config = json.loads(pathlib.Path(folder, "initial", "config.json").read_text())
+            self.assertEqual(config.pop("distro_outside"), found)
+            self.assertEqual(config, {"model_type": "tied"} if isinstance(model, Tied) else {})
 
     def test_fingerprint_is_of_tokens(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -427,6 +493,88 @@ class InitialTest(unittest.TestCase):
             self.assertNotEqual(a, c)
             with self.assertRaises(ValueError):
                 distro_train.fingerprint_of_tokens(str(pathlib.Path(folder) / "none.txt"))
+
+
+class ModuleTest(unittest.TestCase):
+    def refusal(self, change, description=None):
+        """How a module is refused that was changed so."""
+        other = Plain(seed=2)
+        change(other)
+        with self.assertRaises(distro_train.OtherModel) as raised:
+            check(other, json.dumps(describe(Plain()) if description is None else description))
+        return str(raised.exception)
+
+    def test_what_is_trained_may_differ_and_the_rest_may_not(self):
+        check(Plain(seed=2), json.dumps(describe(Plain())))
+        with torch.no_grad():
+            self.assertIn("'frozen.bias' differs: it has other values than the run's", self.refusal(lambda one: one.frozen.bias.fill_(1)))
+            self.assertIn("'norm.running_mean' differs", self.refusal(lambda one: one.norm.running_mean.fill_(1)))
+        self.assertIn("'frozen.weight' differs: it is bfloat16 [48, 64], and the run's is float32 [48, 64]",
+                      self.refusal(lambda one: one.frozen.bfloat16()))
+        self.assertIn("'frozen.bias' is missing", self.refusal(lambda one: setattr(one.frozen, "bias", None)))
+        self.assertIn("'more' is no part of the run's module", self.refusal(lambda one: one.register_buffer("more", torch.ones(1))))
+
+    def test_adapters_are_compared(self):
+        def adapted(**settings):
+            module = Plain()
+            module.peft_config = {"default": types.SimpleNamespace(to_dict=lambda: settings)}
+            return module
+
+        run = json.dumps(describe(adapted(r=4, target_modules={"a", "b"}, base_model_name_or_path="here")))
+        check(adapted(r=4, target_modules={"b", "a"}, base_model_name_or_path="there"), run)
+        with self.assertRaisesRegex(distro_train.OtherModel, "adapter 'default': 'r' differs: it is 8, and the run's is 4"):
+            check(adapted(r=8, target_modules={"a", "b"}), run)
+
+    def test_what_nothing_compares_is_said(self):
+        with self.assertLogs("distro_train", logging.WARNING) as logged:
+            check(Plain(), "")
+        self.assertIn("tensors of the module are not trained, such as", logged.output[0])
+        with self.assertNoLogs("distro_train"):
+            check(torch.nn.Linear(2, 2), "")
+
+    def test_buffers_are_set_back(self):
+        module = Plain()
+        before = copy.deepcopy(module.state_dict())
+        buffers = Buffers(module)
+        with self.assertNoLogs("distro_train"):
+            buffers.restore()
+        with self.assertLogs("distro_train", logging.WARNING) as logged:
+            for _ in range(2):
+                module(torch.randint(256, (4, 9)))
+                buffers.restore()
+        self.assertEqual(len(logged.output), 1)
+        self.assertIn("update_bn", logged.output[0])
+        self.assertTrue(all(torch.equal(value, before[name]) for name, value in module.state_dict().items()))
+
+
+class FingerprintTest(unittest.TestCase):
+    def test_the_same_content_has_the_same(self):
+        samples = [{"ids": [1, 2], "text": "a", "x": torch.ones(2)}, {"x": torch.zeros(2), "text": "b", "ids": [3]}]
+        said = distro_train.fingerprint_of_dataset(samples)
+        self.assertRegex(said, "^2-[0-9a-f]{64}$")
+        self.assertEqual(distro_train.fingerprint_of_dataset(copy.deepcopy(samples)), said)
+        self.assertEqual(distro_train.fingerprint_of_dataset([dict(reversed(sample.items())) for sample in samples]), said)
+
+    def test_other_content_has_another(self):
+        sets = ([1], [1.0], [True], ["1"], [b"1"], [None], [[1]], [1, 1], [], [[1, 2], 3], [[1], 2, 3], [{"a": 1}], [{"b": 1}],
+                [torch.ones(2)], [torch.ones(2, 1)], [torch.ones(2, dtype=torch.bfloat16)], [torch.tensor(1)], ["a", ""], ["", "a"])
+        self.assertEqual(len({distro_train.fingerprint_of_dataset(samples) for samples in sets}), len(sets))
+
+    def test_what_has_no_content_is_named(self):
+        with self.assertRaisesRegex(TypeError, r"dataset\[1\]: a Plain has no content"):
+            distro_train.fingerprint_of_dataset([1, Plain()])
+
+    def test_a_data_set_has_length_and_index(self):
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter([1])
+
+        for dataset, what in ((torch.utils.data.DataLoader([1]), r"is a DataLoader.*loader\.collate_fn"), (Stream(), "a Stream has no length"),
+                              (iter([1]), "a list_iterator has no length"), ({1, 2}, "a set has no")):
+            with self.assertRaisesRegex(TypeError, what):
+                check_is_a_map(dataset)
+        for dataset in ([1], torch.utils.data.TensorDataset(torch.ones(2))):
+            check_is_a_map(dataset)
 
 
 class HelpTest(unittest.TestCase):

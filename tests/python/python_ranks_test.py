@@ -71,6 +71,11 @@ class PythonRanksTest(ProcessTest):
     def test_rank_1_fails(self):
         self.expect_both_end(1)
 
+    def test_gradients_that_nobody_averages(self):
+        for process in self.start_ranks(self.create_run(), "--alone"):
+            self.assertEqual(process.exit_code(), 1, process.log())
+            self.assertIn("the gradients of all but rank 0 would be lost: give DistributedDataParallel(model)", process.log())
+
     def test_a_refusal_is_heard_by_both(self):
         aggregator = self.create_run(data_fingerprint="0" * 64)
         for process in self.start_ranks(aggregator):

@@ -18,9 +18,11 @@ os.environ["PYTHONPATH"] = os.environ["DISTRO_PYTHON_PACKAGE"]
 
 class PythonRunsTest(ProcessTest):
     def start_python(self, name, aggregator, *flags, log_name=None):
+        """`aggregator`: None where the flags say where it is, and who this is."""
         space = self.workspace
-        command = [PYTHON, "-B", "-W", "error", HERE / "train.py", "--aggregator", aggregator.grpc, "--name", name, "--text",
-                   space.text, "--summary", space.folder / f"{log_name or name}.json", *flags]
+        where = () if aggregator is None else ("--aggregator", aggregator.grpc, "--name", name)
+        command = [PYTHON, "-B", "-W", "error", HERE / "train.py", *where, "--text", space.text, "--summary",
+                   space.folder / f"{log_name or name}.json", *flags]
         worker = Worker(log_name or name, command, space.folder)
         space.processes.append(worker)
         return worker
@@ -36,6 +38,12 @@ class PythonRunsTest(ProcessTest):
         done = space.start("initial", [PYTHON, "-B", "-W", "error", "-c", f"import sys; sys.path.insert(0, {str(HERE)!r}); {script}"])
         self.assertEqual(done.exit_code(), 0, done.log())
         return space.start_aggregator("--run", space.write_run(workers="python", **overrides), "--model", space.folder / "plain")
+
+    def reports_of(self, name, aggregator):
+        """Loss and bytes of a worker as `distroctl workers` has them; None before the first."""
+        listed = json.loads(self.workspace.distroctl("workers", aggregator.grpc, "--insecure", "--output", "json"))
+        found = [worker for worker in listed["workers"] if worker["name"] == name and worker["loss"] and worker["sent_bytes"]]
+        return found[0] if found else None
 
     def losses(self, worker):
         return [float(loss) for loss in re.findall(r"step loss=(\S+)", worker.out_path.read_text())]
@@ -56,6 +64,8 @@ class PythonRunsTest(ProcessTest):
         readings = python.summary()
         self.assertGreater(readings["phase_seconds"]["forward_backward"], 0, "the program's time has its phase")
         self.assertEqual((readings["exchanged"], readings["updates_sent"], readings["done"]), (50, 50, True))
+        self.assertEqual(readings["told"], list(range(1, 51)), "on_round is called after each round")
+        self.assertRegex(python.log(), r"round 50/50  loss \d\.\d{4}  \d+ tokens/s  up \d+\.\d kB/s")
         self.assertEqual(len(self.losses(python)), 50 * 2 * 4, "50 rounds of 2 local steps of 4 samples, one at a time")
         self.assertAlmostEqual(readings["own_evaluation_loss"], native.summary()["last_evaluation_loss"], places=5,
                                msg="both compute the same function")
@@ -78,14 +88,32 @@ class PythonRunsTest(ProcessTest):
             read += readings["given"][:20 * 8]  # then what is held out
         self.assertEqual(len(set(read)), len(read), "no sample is another worker's too")
 
-    def test_two_of_a_model_of_their_own(self):
+    def test_two_of_a_model_of_their_own_save_all_of_it(self):
+        space = self.workspace
         aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
-        native = self.workspace.start_worker("native", aggregator.grpc)
+        native = space.start_worker("native", aggregator.grpc)
         self.assertEqual(native.exit_code(), 3, native.log())
         self.assertIn("distro-train", native.log())
-        by_run, by_sgd = self.start_python("by-run", aggregator), self.start_python("by-sgd-of-its-own", aggregator, "--sgd")
-        self.finish([by_run, by_sgd])
-        self.assert_learned(by_run)
+        other = self.start_python("other", aggregator, "--mistake", "other_base")
+        self.assertEqual(other.exit_code(), 1)
+        self.assertIn("OtherModel: 'frozen.weight' differs", other.log())
+        workers = [self.start_python(name, aggregator, *flags, "--folder", space.folder / f"saved-{name}")
+                   for name, *flags in (("by-run",), ("by-sgd-of-its-own", "--sgd"))]
+        self.finish(workers)
+        self.assert_learned(workers[0])
+        saved = [(space.folder / f"saved-{worker.name}" / "model.safetensors").read_bytes() for worker in workers]
+        self.assertEqual(*saved)
+        script = (f"import sys; sys.path.insert(0, {str(HERE)!r}); import plain, safetensors.torch; "
+                  f"plain.Plain(seed=9).load_state_dict(safetensors.torch.load_file({str(space.folder / 'saved-by-run' / 'model.safetensors')!r}))")
+        opened = space.start("opened", [PYTHON, "-B", "-W", "error", "-c", script])
+        self.assertEqual(opened.exit_code(), 0, opened.log())
+
+    def test_other_tensors_of_a_model_of_their_own_are_named(self):
+        aggregator = self.create_plain_run()
+        self.workspace.init_model()
+        other = self.llama("other", aggregator)
+        self.assertEqual(other.exit_code(), 1)
+        self.assertRegex(other.log(), r"OtherModel: the model has other tensors to train than the run: .*head\.bias")
 
     def test_a_bf16_module_beside_a_worker_in_cpp(self):
         space = self.workspace
@@ -144,6 +172,18 @@ class PythonRunsTest(ProcessTest):
         rates = [float(rate) for rate in re.findall(r"rate=(\S+)", python.out_path.read_text())]
         self.assertEqual(rates, [0.05 * 0.5 ** (step // 5) for step in range(1, 13)])
 
+    def test_the_module_has_the_runs_newest_parameters_after_connect(self):
+        space = self.workspace
+        aggregator = space.create_run(rounds=60, start_workers=1, peak_learning_rate=0.01)
+        native = space.start_worker("native", aggregator.grpc, "--hold_back", "100ms")
+        aggregator.await_round(20)
+        python = self.llama("python", aggregator)
+        processes.until(lambda: self.reports_of("python", aggregator), "its loss and its bytes are shown")
+        self.finish([python, native])
+        begins = re.search(r"begins moments=\d+ round=(\d+) loss=(\S+)", python.out_path.read_text())
+        self.assertGreater(int(begins[1]), 20)
+        self.assertLess(float(begins[2]), native.summary()["first_evaluation_loss"] - 0.3)
+
     def test_killed_and_started_again(self):
         space = self.workspace
         aggregator = space.create_run(rounds=60, start_workers=2, min_workers=1, peak_learning_rate=0.01)
@@ -177,16 +217,16 @@ class PythonRunsTest(ProcessTest):
         self.assertIn("going on with the worker's state", python.log())
         self.assertNotIn("begins anew", python.log())
 
-    def test_with_tls_and_a_token(self):
+    def test_with_tls_and_a_token_a_certificate_or_an_invite(self):
         space = self.workspace
         tls, ports = space.folder / "tls", space.folder / "tls.ports"
-        space.distroctl("certs", "--out", tls, "--host", "127.0.0.1", "--worker", "unused")
+        space.distroctl("certs", "--out", tls, "--host", "127.0.0.1", "--worker", "certified")
         said = space.distroctl("token", "new", "python", "--role", "worker")
         token, line = (re.search(rf"^{what} +(.*)$", said, re.M)[1] for what in ("token", "line"))
         (space.folder / "tokens").write_text(line + "\n")
         command = [self.binaries.aggregator, "--data_dir", space.data_dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
                    "--port_file", ports, "--cert", tls / "server.pem", "--key", tls / "server-key.pem", "--ca", tls / "ca.pem",
-                   "--tokens_file", space.folder / "tokens", "--run", space.write_run(rounds=10), "--model", space.init_model()]
+                   "--tokens_file", space.folder / "tokens", "--run", space.write_run(rounds=10, start_workers=3), "--model", space.init_model()]
         aggregator = Aggregator("aggregator", command, space.folder, ports)
         space.processes.append(aggregator)
         aggregator.await_ports()
@@ -197,8 +237,13 @@ class PythonRunsTest(ProcessTest):
             refused = self.llama(name, aggregator, *by(given), log_name=f"{name}-refused")
             self.assertEqual(refused.exit_code(), 1)
             self.assertIn(error, refused.log())
-        python = self.llama("python", aggregator, *by(token))
-        self.finish([python])
+        invite = space.folder / "invited.invite"
+        space.distroctl("invite", "invited", "--aggregator", aggregator.grpc, "--ca", tls / "ca.pem", "--tokens_file",
+                        space.folder / "tokens", "--out", invite)
+        certificate = ("--ca", tls / "ca.pem", "--cert", tls / "worker-certified.pem", "--key", tls / "worker-certified-key.pem", "--server_name",
+                       "127.0.0.1")
+        self.finish([self.llama("python", aggregator, *by(token)), self.llama("certified", aggregator, *certificate),
+                     self.llama("invited", None, "--invite", invite)])
         self.assertEqual(list(space.folder.glob("distro-train-*")), [], "nothing of the token is left")
 
     def test_data_that_is_not_said(self):
@@ -223,6 +268,15 @@ class PythonRunsTest(ProcessTest):
             self.assertIn(message, refused.log())
         self.finish([self.llama("python", aggregator, "--tokenizer", tokenizer)])
 
+    def test_mistakes_of_programs(self):
+        aggregator = self.workspace.create_run(rounds=10)
+        for mistake, message in (("no_backward", "no parameter of the run has a gradient: call loss.backward() before each step"),
+                                 ("replaced", "model: 'lm_head.weight' was added, replaced, frozen or unfrozen after connect"),
+                                 ("scheduled", "Optimizer(run): the rate was set to")):
+            refused = self.llama(mistake.replace("_", "-"), aggregator, "--mistake", mistake)
+            self.assertEqual(refused.exit_code(), 1)
+            self.assertIn(message, refused.log())
+
     def test_any_data(self):
         space = self.workspace
         aggregator = space.create_run(rounds=10, start_workers=2, min_workers=2, data_fingerprint="any")
@@ -235,8 +289,7 @@ class PythonRunsTest(ProcessTest):
         native = space.start_worker("native", aggregator.grpc)
         other = self.start_python("other", aggregator)
         self.assertEqual(other.exit_code(), 1)
-        self.assertIn("distro_train._errors.Error", other.log())
-        self.assertIn("the model has other tensors than the run", other.log())
+        self.assertRegex(other.log(), r"OtherModel: the model has other tensors to train than the run: .*model\.embed_tokens\.weight")
         text = space.folder / "other.txt"
         text.write_text(processes.text(2))
         space.text, kept = text, space.text

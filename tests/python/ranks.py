@@ -39,13 +39,14 @@ def main():
     parser.add_argument("--state_dir")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--signs", action="store_true")
+    parser.add_argument("--alone", action="store_true", help="without DistributedDataParallel")
     parser.add_argument("--die_at", type=int, default=-1, help="step in which this process ends with an error")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(args.rank)  # modules begin differently
     torch.distributed.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=2)
     inner = Llama(json.loads(pathlib.Path(args.config).read_text())).to(getattr(torch, args.dtype))
-    model = torch.nn.parallel.DistributedDataParallel(inner)
+    model = inner if args.alone else torch.nn.parallel.DistributedDataParallel(inner)
     text = Text(args.text, 16)
     hashes, steps, own_threads = [], 0, gloo_threads()
     with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,

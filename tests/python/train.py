@@ -43,9 +43,10 @@ def sgd(parameters):
 
 def main():
     parser = argparse.ArgumentParser()
-    for flag in ("aggregator", "name", "text", "summary"):
+    for flag in ("text", "summary"):
         parser.add_argument(f"--{flag}", required=True)
-    for flag in ("config", "state_dir", "folder", "ca", "token", "tokenizer"):
+    for flag in ("aggregator", "name", "config", "state_dir", "folder", "invite", "ca", "cert", "key", "server_name", "token",
+                 "tokenizer"):
         parser.add_argument(f"--{flag}")
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--batch_size", type=int)
@@ -54,26 +55,37 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--no_fingerprint", action="store_true")
     parser.add_argument("--schedule", action="store_true", help="halve the rate of --sgd every fifth step")
+    parser.add_argument("--mistake", choices=("no_backward", "replaced", "scheduled", "other_base"), help="of a program")
     parser.add_argument("--loader_workers", type=int, default=0, help="processes of a DataLoader that is read after each round")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     torch.set_num_threads(1)
-    model = Llama(json.loads(pathlib.Path(args.config).read_text())) if args.config else Plain(seed=len(args.name))
+    model = Llama(json.loads(pathlib.Path(args.config).read_text())) if args.config else Plain(seed=len(args.name or ""))
     model = model.to(args.device, getattr(torch, args.dtype))
+    if args.mistake == "other_base":
+        torch.nn.init.ones_(model.frozen.weight)
     text = Text(args.text, args.length)
-    exchanged = 0
-    with distro_train.connect(args.aggregator, ca=args.ca, token=args.token, insecure=args.ca is None, name=args.name,
-                              model=model, state_dir=args.state_dir,
-                              fingerprint=None if args.no_fingerprint else text, tokenizer=args.tokenizer) as run:
+    exchanged, told = 0, []
+    with distro_train.connect(args.aggregator, invite=args.invite, ca=args.ca, cert=args.cert, key=args.key,
+                              server_name=args.server_name, token=args.token, name=args.name,
+                              insecure=args.ca is None and args.invite is None, model=model, state_dir=args.state_dir,
+                              fingerprint=None if args.no_fingerprint else text, tokenizer=args.tokenizer,
+                              on_round=lambda readings: told.append(readings["next_round"])) as run:
         optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])
-        print(f"begins moments={moments}", flush=True)
-        schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.5) if args.schedule else None
+        loss = held_out_loss(model, text, run.config, args.device)
+        text.given.clear()
+        print(f"begins moments={moments} round={run.summary()['next_round']} loss={loss:.4f}", flush=True)
+        schedule = (torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.5)
+                    if args.schedule or args.mistake == "scheduled" else None)
+        if args.mistake == "replaced":
+            model.lm_head = torch.nn.Linear(64, 256)
         loader = torch.utils.data.DataLoader(text, batch_size=4, num_workers=args.loader_workers,
                                              multiprocessing_context="fork" if args.loader_workers else None)
         for batch in run.batches(text, torch.stack, args.batch_size):
             loss = model(batch.to(args.device))
-            loss.backward()
+            if args.mistake != "no_backward":
+                loss.backward()
             ended = optimizer.step(loss)
             exchanged += ended
             if schedule is not None:
@@ -81,7 +93,7 @@ def main():
             if ended and args.loader_workers:
                 next(iter(loader))
             print(f"step loss={loss.item():.4f} exchanged={exchanged} rate={optimizer.param_groups[0].get('lr')}", flush=True)
-        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "given": text.given,
+        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "given": text.given, "told": told,
                     "own_evaluation_loss": held_out_loss(model, text, run.config, args.device),
                     "bytes": {field: sum(getattr(one, field) for one in run.parameters.values()) for field in
                               ("module_bytes", "master_bytes", "host_bytes", "replica_bytes", "rule_bytes")}}

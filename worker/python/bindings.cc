@@ -40,7 +40,12 @@ std::string Text(const Texts& texts, const char* key) {
 SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
   return {.channel = {.aggregator = Text(given, "aggregator"),
                       .insecure = Text(given, "insecure") == "1",
-                      .tls = {.ca = Text(given, "ca"), .token_file = Text(given, "token_file")}},
+                      .tls = {.ca = Text(given, "ca"),
+                              .cert = Text(given, "cert"),
+                              .key = Text(given, "key"),
+                              .invite = Text(given, "invite"),
+                              .token_file = Text(given, "token_file"),
+                              .server_name = Text(given, "server_name")}},
           .name = Text(given, "name"),
           .data_fingerprint = Text(given, "fingerprint"),
           .tokenizer = Text(given, "tokenizer"),
@@ -99,6 +104,7 @@ class PythonSession final : public torch::CustomClassHolder {
     return OrThrow(session_.SamplesOf(request_.expected, size));
   }
   std::vector<std::string> TakeLog() { return session_.TakeLog(); }
+  std::string Progress() { return session_.Progress(); }
   c10::Dict<std::string, at::Tensor> Masters() {
     c10::Dict<std::string, at::Tensor> masters;
     for (const auto& [name, master] : session_.Masters()) masters.insert(name, master);
@@ -107,6 +113,16 @@ class PythonSession final : public torch::CustomClassHolder {
   std::string Describe() { return session_.Describe(); }
   std::string DescribeMemory() { return session_.DescribeMemory(); }
   std::string Summary() { return session_.Summary(); }
+  c10::Dict<std::string, at::Tensor> Parameters() {
+    c10::Dict<std::string, at::Tensor> parameters;
+    for (const auto& [name, values] : OrThrow(session_.Parameters()))
+      parameters.insert(name, values);
+    return parameters;
+  }
+  std::string ModelConfig() { return session_.ModelConfig(); }
+  Ending SaveCompanions(const std::string& folder) {
+    return EndingOf(session_.SaveCompanions(folder));
+  }
   Ending Save(const std::string& folder) { return EndingOf(session_.Save(folder)); }
 
  private:
@@ -139,10 +155,14 @@ TORCH_LIBRARY(distro_train, library) {
       .def("samples", &PythonSession::Samples)
       .def("expected", &PythonSession::Expected)
       .def("take_log", &PythonSession::TakeLog)
+      .def("progress", &PythonSession::Progress)
       .def("masters", &PythonSession::Masters)
       .def("describe", &PythonSession::Describe)
       .def("describe_memory", &PythonSession::DescribeMemory)
       .def("summary", &PythonSession::Summary)
+      .def("parameters", &PythonSession::Parameters)
+      .def("model_config", &PythonSession::ModelConfig)
+      .def("save_companions", &PythonSession::SaveCompanions)
       .def("save", &PythonSession::Save);
   library.def("fingerprint", &FingerprintOf);
   library.def("write_folder", &WriteFolder);

@@ -21,6 +21,11 @@ absl::Status Refuse(absl::string_view name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\": ", why));
 }
 
+// A run has no tensors without dimensions: a scalar is one of one element.
+std::vector<int64_t> ShapeOf(const at::Tensor& tensor) {
+  return tensor.dim() == 0 ? std::vector<int64_t>{1} : tensor.sizes().vec();
+}
+
 absl::Status CheckKind(const TensorSpec& spec, const at::Tensor& tensor) {
   if (tensor.is_meta())
     return Refuse(spec.name, "is on meta and has no values: model.to_empty(device=...) first");
@@ -45,7 +50,7 @@ absl::Status CheckSame(const TensorSpec& spec, const at::Tensor& tensor, const a
         absl::StrCat("is on ", tensor.device().str(), " and was on ", master.device().str(),
                      " when the run was joined: move the model before connect"));
   }
-  if (tensor.sizes() == at::IntArrayRef(spec.shape)) return absl::OkStatus();
+  if (ShapeOf(tensor) == spec.shape) return absl::OkStatus();
   return Refuse(spec.name,
                 absl::StrCat("has shape [", absl::StrJoin(tensor.sizes(), ", "), "] and had [",
                              absl::StrJoin(spec.shape, ", "), "] when the run was joined"));
@@ -112,7 +117,7 @@ absl::StatusOr<ModuleTensors> ModuleTensors::Create(std::vector<std::string> nam
   std::vector<TensorSpec> specs;
   std::map<std::string, at::Tensor> by_name;
   for (size_t i = 0; i < names.size(); ++i) {
-    specs.push_back({.name = names[i], .shape = tensors[i].sizes().vec()});
+    specs.push_back({.name = names[i], .shape = ShapeOf(tensors[i])});
     DISTRO_RETURN_IF_ERROR(CheckKind(specs.back(), tensors[i]));
     const auto twin = std::ranges::find_if(
         by_name, [&](const auto& one) { return one.second.data_ptr() == tensors[i].data_ptr(); });

@@ -34,9 +34,10 @@ namespace distro::worker {
 
 class ModuleTensors {
  public:
-  // Takes tied tensors once. Masters have the module's values. InvalidArgument: as
-  // Manifest::Create, or a tensor that cannot be trained: another type than f32, bf16 and f16, no
-  // memory (meta), not strided, no requires_grad; names the tensor and the remedy.
+  // Takes tied tensors once, and scalars as tensors of shape [1]. Masters have the module's values.
+  // InvalidArgument: as Manifest::Create, or a tensor that cannot be trained: another type than
+  // f32, bf16 and f16, no memory (meta), not strided, no requires_grad; names the tensor and the
+  // remedy.
   static absl::StatusOr<ModuleTensors> Create(std::vector<std::string> names,
                                               std::vector<at::Tensor> tensors);
 

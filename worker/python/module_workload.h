@@ -21,22 +21,19 @@ namespace distro::worker {
 
 class ModuleWorkload final : public Workload {
  public:
-  // `data_fingerprint` and `tokenizer` as in JoinRequest. `threads`, at least 1, compress and apply
-  // rounds.
-  ModuleWorkload(ModuleTensors* module, std::string data_fingerprint, std::string tokenizer,
-                 HandOver* program, PhaseClock* phases, int threads)
-      : module_(module),
-        data_fingerprint_(std::move(data_fingerprint)),
-        tokenizer_(std::move(tokenizer)),
-        program_(program),
-        phases_(phases),
-        threads_(threads) {}
+  struct Options {
+    std::string run_name = {};                          // of an invite; empty: any
+    std::string data_fingerprint = {}, tokenizer = {};  // as in JoinRequest
+    int threads = 1;  // at least 1; they compress and apply rounds
+  };
+  ModuleWorkload(Options options, ModuleTensors* module, HandOver* program, PhaseClock* phases)
+      : options_(std::move(options)), module_(module), program_(program), phases_(phases) {}
 
   void Describe(v1::JoinRequest* request) const override;
-  // InvalidArgument: the module differs from the run's model; names the first tensor, if known.
-  // FailedPrecondition with reason `other_data`: the run uses local data, or pins a tokenizer and
-  // the program named none.
-  absl::Status Build(const v1::JoinResponse& run) override;
+  // FailedPrecondition with reason `other_model`: the module has other tensors than the run; names
+  // them, if the run's are known. With reason `other_data`: the run uses local data, or pins a
+  // tokenizer and the program named none; with reason `other_run`: CheckInvitedRun.
+  absl::Status Build(const v1::JoinResponse& run, const Companions& companions) override;
 
   const Layout& layout() const override { return *layout_; }
   ModuleLearner* learner() override { return learner_.get(); }
@@ -48,14 +45,12 @@ class ModuleWorkload final : public Workload {
   const UpdateRuleKind& rule() const { return learner_->rule(); }
 
  private:
-  absl::Status CheckTensors(const v1::JoinResponse& run) const;
+  absl::Status CheckTensors(const v1::JoinResponse& run, const Companions& companions) const;
 
+  const Options options_;
   ModuleTensors* const module_;
-  const std::string data_fingerprint_;
-  const std::string tokenizer_;
   HandOver* const program_;
   PhaseClock* const phases_;
-  const int threads_;
   std::unique_ptr<Layout> layout_;
   std::vector<bool> by_muon_;
   std::unique_ptr<ModuleLearner> learner_;

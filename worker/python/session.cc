@@ -1,5 +1,6 @@
 #include "worker/python/session.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -11,9 +12,12 @@
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/random.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/module_description.h"
+#include "common/client/options/invite.h"
 #include "common/run/run_config.h"
 #include "common/run/sample_pool.h"
 #include "worker/data/sampler.h"
@@ -29,8 +33,10 @@ Session::Session(SessionOptions options, ModuleTensors module)
              lines_.emplace_back(line);
            }),
       phases_(Clock::Real()),
-      workload_(&module_, options_.data_fingerprint, options_.tokenizer, &program_, &phases_,
-                options_.threads) {}
+      metrics_(&phases_),
+      gpus_(GpuReader::Open()) {
+  metrics_.SetGpus(gpus_.get());
+}
 
 Session::~Session() {
   module_.Finish().IgnoreError();  // as in Close
@@ -51,8 +57,9 @@ absl::Status Session::Start() {
 
 absl::Status Session::Open() {
   DISTRO_RETURN_IF_ERROR(module_.Finish());
-  DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
   DISTRO_RETURN_IF_ERROR(ValidateCredential(options_.channel.insecure, options_.channel.tls));
+  DISTRO_RETURN_IF_ERROR(TakeInvite());
+  DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
   if (!options_.state_dir.empty()) {
     absl::StatusOr<std::unique_ptr<StateDir>> state = StateDir::Open(options_.state_dir, &log_);
     if (!state.ok()) return Annotate(state.status(), "state_dir");
@@ -60,7 +67,31 @@ absl::Status Session::Open() {
   }
   GrpcExchangeOptions exchange;
   exchange.channel = options_.channel;
+  exchange.connect_timeout = absl::InfiniteDuration();  // the program has its own
+  exchange.telemetry = [this] { return metrics_.Telemetry(); };
   DISTRO_ASSIGN_OR_RETURN(exchange_, GrpcExchange::Create(exchange, &log_));
+  metrics_.SetTransfers([this] { return exchange_->stats(); });
+  return absl::OkStatus();
+}
+
+absl::Status Session::TakeInvite() {
+  ModuleWorkload::Options workload = {.data_fingerprint = options_.data_fingerprint,
+                                      .tokenizer = options_.tokenizer,
+                                      .threads = options_.threads};
+  DISTRO_ASSIGN_OR_RETURN(
+      const std::optional<Invite> invite,
+      TakeWorkersInvite(&options_.channel, options_.name, Clock::Real()->WallNow()));
+  if (invite.has_value()) {
+    options_.name = invite->name;
+    workload.run_name = invite->run;
+    const std::string& data = invite->data_fingerprint;
+    if (!data.empty() && !options_.data_fingerprint.empty() && data != options_.data_fingerprint) {
+      return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
+                             absl::StrCat("fingerprint: is ", options_.data_fingerprint,
+                                          ", and the invite is for a run on ", data));
+    }
+  }
+  workload_.emplace(std::move(workload), &module_, &program_, &phases_);
   return absl::OkStatus();
 }
 
@@ -91,12 +122,30 @@ absl::Status Session::Train() {
     if (state_ == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
   });
   DISTRO_ASSIGN_OR_RETURN(run_, Begin(scratch_dir));
-  DISTRO_RETURN_IF_ERROR(workload_.learner()->BeginLocalSteps());
-  DISTRO_RETURN_IF_ERROR(program_.Ask({.kind = Request::Kind::kJoined}).status());
   const absl::Status status = run_->Train();
   // The program continues with the run's parameters, even after an error.
-  const absl::Status shown = workload_.learner()->BeginLocalSteps();
+  const absl::Status shown = workload_->learner()->BeginLocalSteps();
   return status.ok() ? shown : status;
+}
+
+absl::Status Session::ShowJoined() {
+  DISTRO_RETURN_IF_ERROR(workload_->learner()->BeginLocalSteps());
+  DISTRO_RETURN_IF_ERROR(program_.Ask({.kind = Request::Kind::kJoined}).status());
+  text_.emplace(Clock::Real());
+  return absl::OkStatus();
+}
+
+void Session::Observe(const TrainSummary& summary) {
+  metrics_.Update(summary);
+  if (!text_.has_value() || summary.rounds_applied == 0) return;
+  std::string line = text_->Line(ReadingOf(summary));
+  const absl::MutexLock lock(&mu_);
+  progress_ = std::move(line);
+}
+
+std::string Session::Progress() {
+  const absl::MutexLock lock(&mu_);
+  return progress_;
 }
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& scratch_dir) {
@@ -104,13 +153,14 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& s
                              .incarnation = RandomWord() | 1,
                              .checkpoint_dir = "",
                              .state_interval_rounds = options_.state_interval_rounds},
-                            scratch_dir, &workload_,
+                            scratch_dir, &*workload_,
                             {.exchange = exchange_.get(),
                              .phases = &phases_,
                              .log = &log_,
                              .state = state_.get(),
-                             .wants_companions = true},
-                            [](const TrainSummary&) {});
+                             .wants_companions = true,
+                             .ready = [this] { return ShowJoined(); }},
+                            [this](const TrainSummary& summary) { Observe(summary); });
 }
 
 std::vector<std::string> Session::TakeLog() {
@@ -120,15 +170,16 @@ std::vector<std::string> Session::TakeLog() {
 
 std::string Session::Describe() {
   nlohmann::json muon = nlohmann::json::array();
-  for (size_t i = 0; i < workload_.by_muon().size(); ++i) {
-    if (workload_.by_muon()[i]) muon.push_back(module_.manifest().tensors()[i].name);
+  for (size_t i = 0; i < workload_->by_muon().size(); ++i) {
+    if (workload_->by_muon()[i]) muon.push_back(module_.manifest().tensors()[i].name);
   }
-  const absl::StatusOr<Learner::Kept> kept = workload_.learner()->kept();
+  const absl::StatusOr<Learner::Kept> kept = workload_->learner()->kept();
   return nlohmann::json{{"run_id", run_->run().run_id()},
                         {"config", nlohmann::json::parse(RunConfigToJson(run_->run().config()))},
                         {"muon", std::move(muon)},
-                        {"local_steps", kept.ok() ? kept->local_steps : 0}}
-      .dump();
+                        {"local_steps", kept.ok() ? kept->local_steps : 0},
+                        {"module", ModuleDescription(run_->companions())}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::map<std::string, at::Tensor> Session::Masters() const {
@@ -139,7 +190,7 @@ std::map<std::string, at::Tensor> Session::Masters() const {
 }
 
 std::string Session::DescribeMemory() const {
-  const int arrays = workload_.rule().element_arrays;
+  const int arrays = workload_->rule().element_arrays;
   nlohmann::json described;
   for (size_t i = 0; i < module_.masters().size(); ++i) {
     const ModuleTensors::Memory memory = module_.MemoryOf(i);
@@ -155,9 +206,29 @@ std::string Session::DescribeMemory() const {
 
 std::string Session::Summary() const { return SummaryJson(run_->summary()); }
 
+absl::StatusOr<std::map<std::string, at::Tensor>> Session::Parameters() {
+  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters,
+                          workload_->learner()->parameters());
+  std::map<std::string, at::Tensor> copies;
+  for (size_t i = 0; i < parameters.pieces.size(); ++i) {
+    const TensorSpec& spec = module_.manifest().tensors()[i];
+    at::Tensor copy = at::empty(spec.shape, at::kFloat);
+    auto* to = copy.data_ptr<float>();
+    for (const absl::Span<const float> piece : parameters.pieces[i])
+      to = std::copy(piece.begin(), piece.end(), to);
+    copies[spec.name] = std::move(copy);
+  }
+  return copies;
+}
+
+absl::Status Session::SaveCompanions(const std::string& folder) {
+  return WriteCompanions(folder, run_->companions());
+}
+
 absl::Status Session::Save(const std::string& folder) {
-  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, workload_.learner()->parameters());
-  return WriteCheckpointFolder(folder, run_->run().model_config_json(), workload_.layout(),
+  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters,
+                          workload_->learner()->parameters());
+  return WriteCheckpointFolder(folder, run_->run().model_config_json(), workload_->layout(),
                                parameters.pieces, run_->companions());
 }
 

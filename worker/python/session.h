@@ -29,18 +29,21 @@
 #include "common/base/log.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/client/options/channel_options.h"
+#include "worker/metrics/gpu_readings.h"
+#include "worker/metrics/metrics.h"
 #include "worker/python/hand_over.h"
 #include "worker/python/module_tensors.h"
 #include "worker/python/module_workload.h"
 #include "worker/state/state_dir.h"
+#include "worker/train/progress.h"
 #include "worker/train/training_run.h"
 
 namespace distro::worker {
 
 struct SessionOptions {
-  // The aggregator's address, TLS and credentials.
+  // The aggregator's address, TLS and credentials; an invite may have the address.
   ChannelOptions channel;
-  // Name in the run, [a-z0-9-]{1,63}.
+  // Name in the run, [a-z0-9-]{1,63}; an invite has it.
   std::string name;
   // The same on every worker of the run, 1 to 128 bytes.
   std::string data_fingerprint;
@@ -63,7 +66,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // InvalidArgument names invalid options; then Wait returns kEnd.
+  // InvalidArgument names invalid options, other statuses an invite that does not admit; then Wait
+  // returns kEnd.
   absl::Status Start();
   // These are the program's side of hand_over.h. Internal also: a device failed.
   std::optional<Request> Wait(absl::Duration timeout) { return program_.Wait(timeout); }
@@ -72,6 +76,8 @@ class Session {
   // Makes the training thread end: further requests are only kSave and kEnd.
   void Close();
 
+  // "round 12/60  loss 3.2101 ...", as of the last applied round; empty before the first.
+  std::string Progress();
   // The lines logged since the last call.
   std::vector<std::string> TakeLog();
 
@@ -84,12 +90,17 @@ class Session {
 
   // These require that kJoined was requested. Describes the run as JSON: `config` as run.json,
   // `run_id`, `muon` (names of the tensors that Muon steps), `local_steps` (taken by an earlier
-  // process whose state this one continues).
+  // process whose state this one continues), `module` (the run's distro_module.json, or empty).
   std::string Describe();
+  // The run's config.json.
+  const std::string& ModelConfig() const { return run_->run().model_config_json(); }
   // SummaryJson of worker/train/summary.h.
   std::string Summary() const;
-  // Writes the parameters before the next round as a checkpoint folder.
+  // Copies of the parameters before the next round, f32 on the host, by name.
+  absl::StatusOr<std::map<std::string, at::Tensor>> Parameters();
+  // Writes them as a checkpoint folder, or only the run's companions into a folder.
   absl::Status Save(const std::string& folder);
+  absl::Status SaveCompanions(const std::string& folder);
   // The samples of a slot as indices into a data set of `size` samples, in reading order.
   // InvalidArgument: there are too few samples.
   absl::StatusOr<std::vector<int64_t>> SamplesOf(const v1::Slot& slot, int64_t size) const;
@@ -98,18 +109,31 @@ class Session {
   absl::Status Open();
   void Run();
   absl::Status Train();
+  // Sets the module to the run's newest parameters, and waits until the program takes samples.
+  absl::Status ShowJoined();
   absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const std::string& scratch_dir);
 
-  const SessionOptions options_;
+  // Takes the invite, if there is one. Statuses of TakeWorkersInvite, and FailedPrecondition with
+  // reason `other_data`: it is for a run on other data.
+  absl::Status TakeInvite();
+
+  SessionOptions options_;  // constant after Open
   ModuleTensors module_;
+
+  // Called by the training thread after each applied round.
+  void Observe(const TrainSummary& summary);
 
   mutable absl::Mutex mu_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
+  std::string progress_ ABSL_GUARDED_BY(mu_);
 
   Log log_;
   PhaseClock phases_;
-  HandOver program_;  // has its own locking
-  ModuleWorkload workload_;
+  HandOver program_;       // has its own locking
+  WorkerMetrics metrics_;  // has its own locking
+  const std::unique_ptr<GpuReader> gpus_;
+  std::optional<ProgressText> text_;        // of the training thread, since the program has joined
+  std::optional<ModuleWorkload> workload_;  // since Open
   std::unique_ptr<StateDir> state_;
   std::unique_ptr<GrpcExchange> exchange_;
   std::unique_ptr<TrainingRun> run_;

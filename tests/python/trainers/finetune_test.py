@@ -53,18 +53,37 @@ class FinetuneTest(ExampleTest):
     def test_an_adapter(self):
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
         aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.1, inner_optimizer="adamw")
+        archiver = self.workspace.start_archiver(aggregator.grpc, "--snapshot_interval_rounds", ROUNDS)
         workers = [self.train(name, aggregator, self.base, "--lora", "4") for name in ("one", "two")]
         self.assert_equal_states(workers)
+        self.assertEqual(archiver.exit_code(), 0, archiver.log())
         for worker in workers:
             self.assert_learned(worker, 0.2, ROUNDS)
         run = safetensors.torch.load_file(self.initial / "model.safetensors")
         self.assertTrue(run and all("lora_" in name for name in run), "only adapters are trained and sent")
         base = transformers.AutoModelForCausalLM.from_pretrained(self.base)
         before = base.state_dict()
+        published = self.workspace.folder / "published" / f"round-{ROUNDS}"
+        opened = transformers.AutoModelForCausalLM.from_pretrained(published).state_dict()  # with the base that it names
+        of_worker = transformers.AutoModelForCausalLM.from_pretrained(self.workspace.folder / "one").state_dict()
+        self.assertEqual(opened.keys(), of_worker.keys())
+        self.assertTrue(all(torch.equal(value, of_worker[name]) for name, value in opened.items()))
+        self.assertTrue(any("lora_B" in name and value.any() for name, value in opened.items()), "it is the trained adapter")
         adapted = peft.PeftModel.from_pretrained(base, self.workspace.folder / "one")
         whole = {name.replace(".base_layer", "").removeprefix("base_model.model."): value
                  for name, value in adapted.state_dict().items()}
         self.assertTrue(all(torch.equal(value, whole[name]) for name, value in before.items()), "the model under it stays")
+
+    def test_a_base_that_is_another_is_refused(self):
+        other = self.workspace.folder / "other"
+        models.save(models.qwen(self.tokenizer, seed=2), self.tokenizer, other)
+        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
+        aggregator = self.start_run(self.initial, rounds=10, inner_optimizer="adamw")
+        for name, flags, what in (("base", (other, "--lora", "4"), r"OtherModel: 'base_model.model.model\S+' differs"),
+                                  ("rank", (self.base, "--lora", "8"), "OtherModel: the model has other tensors to train")):
+            refused = self.train(name, aggregator, *flags)
+            self.assertEqual(refused.exit_code(), 1)
+            self.assertRegex(refused.log(), what)
 
     def test_other_lengths_are_other_data(self):
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial)

@@ -43,7 +43,16 @@ TEST(ModuleTensorsTest, WhatCannotBeTrainedIsNamedWithTheRemedy) {
   EXPECT_THAT(Refusal(at::zeros({2})), HasSubstr("requires_grad_()"));
   EXPECT_THAT(Refusal(at::empty({2}, at::TensorOptions(at::kMeta)).requires_grad_()),
               AllOf(HasSubstr("is on meta"), HasSubstr("model.to_empty(")));
-  EXPECT_THAT(Refusal(at::zeros({}).requires_grad_()), HasSubstr("layer.weight"));
+}
+
+TEST(ModuleTensorsTest, AScalarIsATensorOfOneElement) {
+  const at::Tensor scale = Parameter({}, 2);
+  auto module = ModuleTensors::Create({"scale"}, {scale});
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(module->manifest().tensors(), ElementsAre(TensorSpec{"scale", {1}}));
+  const auto elements = module->Elements();
+  ASSERT_TRUE(elements.ok()) << elements.status();
+  EXPECT_EQ((*elements)[0].data(), scale.data_ptr<float>());
 }
 
 TEST(ModuleTensorsTest, TensorsAreNamedOnceAndThereIsOne) {

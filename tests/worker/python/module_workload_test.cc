@@ -36,14 +36,17 @@ class ModuleWorkloadTest : public ::testing::Test {
     module_ = std::make_unique<ModuleTensors>(*ModuleTensors::Create(names, parameters));
   }
   absl::Status Build() {
-    workload_ = std::make_unique<ModuleWorkload>(module_.get(), "data", tokenizer_, &program_,
-                                                 &phases_, /*threads=*/1);
-    return workload_->Build(run_);
+    workload_ = std::make_unique<ModuleWorkload>(
+        ModuleWorkload::Options{
+            .run_name = run_name_, .data_fingerprint = "data", .tokenizer = tokenizer_},
+        module_.get(), &program_, &phases_);
+    return workload_->Build(run_, companions_);
   }
 
   const Llama model_{testing::kSmallLlama};
   v1::JoinResponse run_;
-  std::string tokenizer_;
+  std::string run_name_, tokenizer_;
+  Companions companions_;
   HandOver program_;
   PhaseClock phases_{Clock::Real()};
   std::unique_ptr<ModuleTensors> module_;
@@ -81,8 +84,27 @@ TEST_F(ModuleWorkloadTest, OtherTensorsAreNamed) {
   SetTensors(tensors);
   run_.set_manifest_hash(hash);
   const absl::Status status = Build();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(status), "other_model");
   EXPECT_THAT(std::string(status.message()), HasSubstr(tensors[1].name));
+}
+
+TEST_F(ModuleWorkloadTest, OtherTensorsOfAModuleThatOnlyPythonKnowsAreNamed) {
+  SetTensors({{"a.weight", {8, 8}}, {"b.weight", {8, 4}}, {"bias", {8}}});
+  run_.set_manifest_hash(std::string(32, 'x'));
+  run_.set_model_config_json(R"({"distro_outside": []})");
+  companions_ = {{"distro_module.json",
+                  R"({"trained": {"a.weight": [8, 8], "b.weight": [4, 8], "scale": [1]}})"}};
+  const absl::Status status = Build();
+  EXPECT_EQ(ReasonOf(status), "other_model");
+  for (const char* what : {"b.weight", "[4, 8]", "[8, 4]", "scale", "bias"})
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+}
+
+// As it comes from an aggregator that lies: the module is refused all the same.
+TEST_F(ModuleWorkloadTest, ADescriptionThatIsNoneNamesNothing) {
+  run_.set_manifest_hash(std::string(32, 'x'));
+  companions_ = {{"distro_module.json", "{"}};
+  EXPECT_EQ(ReasonOf(Build()), "other_model");
 }
 
 TEST_F(ModuleWorkloadTest, WithoutNamesTheSizesAreTold) {
@@ -91,15 +113,24 @@ TEST_F(ModuleWorkloadTest, WithoutNamesTheSizesAreTold) {
   run_.set_model_config_json(R"({"distro_outside": []})");
   run_.mutable_snapshot()->set_size_bytes(4000);
   const absl::Status status = Build();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(status), "other_model");
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("2 tensors, a.weight the first, with 72 parameters; the run's, whose "
-                        "config.json names none, has at most 1000:"));
+              HasSubstr("2 tensors, a.weight the first, with 72 parameters; the run's, of which "
+                        "nothing tells the names, has at most 1000:"));
 }
 
 TEST_F(ModuleWorkloadTest, LocalDataIsForOthers) {
   run_.mutable_config()->set_data(v1::DATA_LOCAL);
   EXPECT_EQ(ReasonOf(Build()), "other_data");
+}
+
+TEST_F(ModuleWorkloadTest, AnInviteIsForARun) {
+  run_name_ = "another";
+  const absl::Status status = Build();
+  EXPECT_EQ(ReasonOf(status), "other_run");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is for run another"));
+  run_name_ = "run";
+  EXPECT_EQ(Build(), absl::OkStatus());
 }
 
 TEST_F(ModuleWorkloadTest, TellsTheAggregatorItsTokenizer) {

@@ -2,8 +2,7 @@
 
     import distro_train
 
-    run = distro_train.connect("aggregator.example:7700", ca="ca.pem", token_file="w2.token",
-                               name="w2", model=model, state_dir="state", fingerprint=fingerprint)
+    run = distro_train.connect(invite="w2.invite", model=model, state_dir="state", fingerprint=fingerprint)
     optimizer = distro_train.Optimizer(run)
     for batch in run.batches(dataset, collate):
         loss = model(**batch).loss
@@ -24,13 +23,16 @@ from ._errors import (
     NotFinite,
     NotReachable,
     OtherData,
+    OtherModel,
     OtherRun,
     OtherVersion,
     Quarantined,
     Replaced,
     TooSlow,
 )
-from ._library import fingerprint_of_tokens, save_initial
+from ._fingerprint import fingerprint_of_dataset
+from ._initial import save_initial
+from ._library import fingerprint_of_tokens
 from ._memory import ParameterMemory
 from ._optimizer import Optimizer
 from ._run import Run
@@ -43,6 +45,7 @@ __all__ = [
     "NotReachable",
     "Optimizer",
     "OtherData",
+    "OtherModel",
     "OtherRun",
     "OtherVersion",
     "ParameterMemory",
@@ -51,6 +54,7 @@ __all__ = [
     "Run",
     "TooSlow",
     "connect",
+    "fingerprint_of_dataset",
     "fingerprint_of_tokens",
     "save_initial",
 ]

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,31 +15,41 @@ import torch
 from . import _files, _library
 from ._follower import Follower
 from ._lead import Lead
+from ._progress import show_log
 from ._ranks import ranks as find_ranks
 from ._reader import Fingerprinted
 from ._run import Run
 
 
 def connect(
-    url: str,
+    url: str | None = None,
     *,
+    invite: str | os.PathLike[str] | None = None,
     ca: str | None = None,
+    cert: str | None = None,
+    key: str | None = None,
+    server_name: str | None = None,
     token_file: str | None = None,
     token: str | None = None,
     insecure: bool = False,
-    name: str,
+    name: str | None = None,
     model: torch.nn.Module,
     state_dir: str | None = None,
     state_interval_rounds: int = 1,
     fingerprint: str | Fingerprinted | None,
     tokenizer: str | os.PathLike[str] | None = None,
     timeout: float | None = None,
+    on_round: Callable[[dict[str, Any]], None] | None = None,
 ) -> Run:
     """Joins the run of an aggregator and loads its newest parameters into `model`.
 
+    invite       file made by `distroctl invite`: has address, CA, token and name, so that `url`, `ca`,
+                 `token_file` and `name` are not needed. A given `url` is used instead of its address
     url          "host:port"
     ca           PEM file of the CA of the aggregator's certificate; None: the system's CAs
     token_file   file with this worker's token, one line; or `token`, the token itself
+    cert, key    PEM files of this worker's certificate and its key, instead of a token
+    server_name  name expected in the aggregator's certificate; None: the host of `url`
     insecure     plaintext without authentication, for tests
     name         of this worker in the run, [a-z0-9-]{1,63}
     model        parameters that require a gradient are trained: float32, or bfloat16 or float16 with
@@ -55,7 +66,9 @@ def connect(
     tokenizer    what made the tokens: the tokenizer's file, its SHA-256 in hexadecimal, or "bytes"
                  where a token is a byte. Needed in a run that has "tokenizer_sha256" in run.json,
                  and compared with it
-    timeout      seconds to wait for a run to join; None: no limit
+    timeout      seconds until the module must have the run's parameters; None: no limit
+
+    on_round     called after each round with the readings of Run.summary: on_round=wandb.log
 
     After torch.distributed.init_process_group all its processes are one worker, and each calls this
     with the same arguments: rank 0 joins the run, the others get what the module is to be from it.
@@ -64,12 +77,17 @@ def connect(
     run cannot be joined; its class says why."""
     if token is not None and token_file is not None:
         raise ValueError("token, token_file: give one of them")
+    if url is None and invite is None:
+        raise ValueError('url: give the aggregator\'s "host:port", or an invite')
+    if name is None and invite is None:
+        raise ValueError("name: give this worker's name in the run, or an invite")
     if state_interval_rounds < 0:
         raise ValueError(f"state_interval_rounds: {state_interval_rounds} is below 0")
+    show_log()
     said = _text_of(fingerprint)
     names, parameters = _library.trainable(model)
     named = dict(zip(names, parameters))
-    ranks = find_ranks()
+    ranks = find_ranks(model)
     worker: Lead | Follower
     own_token_file = None
     if ranks is not None and ranks.rank > 0:
@@ -77,18 +95,22 @@ def connect(
     else:
         own_token_file = None if token is None else _write_token(token)
         options = {
-            "aggregator": url,
+            "aggregator": url or "",
+            "invite": "" if invite is None else os.fspath(invite),
             "ca": ca or "",
+            "cert": cert or "",
+            "key": key or "",
+            "server_name": server_name or "",
             "token_file": own_token_file or token_file or "",
             "insecure": "1" if insecure else "",
-            "name": name,
+            "name": name or "",
             "state_dir": state_dir or "",
             "fingerprint": said or "",
             "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
         }
         session: Any = _library.new_session(names, parameters, options, state_interval_rounds)
         worker = Lead(session, named, state_dir, ranks)
-    run = Run(worker, named, said, own_token_file, ranks)
+    run = Run(worker, model, named, said, own_token_file, ranks, on_round)
     try:
         run.begin(timeout)
     except BaseException:

@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
+# What distro-worker has flags for, by the argument of `connect` that says it here.
+_ARGUMENTS = {
+    "aggregator": "url",
+    "ca": "ca",
+    "cert": "cert",
+    "data": "fingerprint",
+    "insecure": "insecure=True",
+    "invite": "invite",
+    "key": "key",
+    "name": "name",
+    "server_name": "server_name",
+    "state_dir": "state_dir",
+    "threads": "torch.set_num_threads",
+    "token_file": "token_file",
+}
+_FLAG = re.compile(rf"--({'|'.join(_ARGUMENTS)})\b|^(aggregator)(?=:)")
+
+
+def in_python(message: str) -> str:
+    """A message of the C++ side, with Python's arguments where it names flags of distro-worker."""
+    return _FLAG.sub(lambda found: _ARGUMENTS[found[1] or found[2]], message)
+
 
 class Error(Exception):
     """A run ended, or could not begin. `reason` is the word in logs and metrics, or empty. The message
@@ -19,15 +43,20 @@ class Error(Exception):
 
 
 class NotReachable(Error):
-    """The aggregator did not answer in time."""
-
-    remedy = "check the address and that the aggregator runs"
+    """No run was joined in time, or there is no way to an aggregator at the address: the message says why
+    and has the remedy."""
 
 
 class OtherRun(Error):
     """The aggregator's run is not the one that this worker belongs to."""
 
     remedy = "check the address, and what the run's config.json says of its model"
+
+
+class OtherModel(Error):
+    """The module has other tensors to train than the run. The message names them, with both shapes."""
+
+    remedy = "make the module as the run's initial folder was made: the same layers, sizes and frozen parts"
 
 
 class OtherData(Error):
@@ -57,7 +86,7 @@ class Quarantined(Error):
 class Replaced(Error):
     """A newer process has this worker's name."""
 
-    remedy = "nothing, or another name"
+    remedy = "if that process is not yours to replace this one, give each worker a name of its own"
 
 
 class Diverged(Error):
@@ -79,16 +108,25 @@ class NotFinite(Error):
 
 
 _BY_REASON: dict[str, type[Error]] = {
+    "certificate_dates": NotReachable,
     "diverged": Diverged,
+    "name_mismatch": NotReachable,
+    "no_answer": NotReachable,
     "not_finite": NotFinite,
     "other_data": OtherData,
+    "other_model": OtherModel,
     "other_run": OtherRun,
+    "other_service": NotReachable,
     "pruned": Diverged,
     "quarantined": Quarantined,
     "replaced": Replaced,
     "role": NotAuthorized,
+    "tls_mismatch": NotReachable,
     "too_slow": TooSlow,
     "unauthenticated": NotAuthorized,
+    "unreachable": NotReachable,
+    "unresolved": NotReachable,
+    "untrusted": NotReachable,
     "version": OtherVersion,
     "wrong_name": NotAuthorized,
 }
@@ -99,4 +137,4 @@ def error_of(code: str, reason: str, message: str) -> Error:
     kind = _BY_REASON.get(reason)
     if kind is None and code == "UNAUTHENTICATED":
         kind = NotAuthorized
-    return (kind or Error)(message, reason)
+    return (kind or Error)(in_python(message), reason)

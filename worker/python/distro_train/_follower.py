@@ -53,7 +53,10 @@ class Follower:
     def summary(self) -> dict[str, Any]:
         return {}
 
-    def save(self, folder: str) -> None:
+    def progress(self) -> str:
+        return ""
+
+    def save(self, model: torch.nn.Module, folder: str) -> None:
         pass
 
     def close(self) -> None:

@@ -52,11 +52,19 @@ class RunOptimizer(torch.optim.Optimizer):
             )
         super().__init__(list(named.values()), {})
         self.param_groups = [group for part in self.parts for group in part.param_groups]
+        self._rate = 0.0  # in every group
 
     def set_rate(self, rate: float) -> None:
-        """Sets the next step's rate in every group."""
+        """Sets the next step's rate in every group. ValueError: another one was set since, as by a scheduler."""
+        for group in self.param_groups:
+            if group["lr"] != self._rate:
+                raise ValueError(
+                    f"Optimizer(run): the rate was set to {group['lr']}, and run.json decides it: leave the scheduler "
+                    "out, or give `inner`, the optimizer that it is to act on"
+                )
         for group in self.param_groups:
             group["lr"] = rate
+        self._rate = rate
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """One step along the gradients."""
@@ -72,6 +80,7 @@ class RunOptimizer(torch.optim.Optimizer):
         for part, state in zip(self.parts, state_dict["parts"]):
             part.load_state_dict(state)
         self.param_groups = [group for part in self.parts for group in part.param_groups]
+        self._rate = self.param_groups[0]["lr"]
 
     def reset(self) -> None:
         """Resets the state to that before the first step."""

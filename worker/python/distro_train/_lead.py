@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ._errors import Error, NotReachable, error_of
+from ._errors import Error, NotReachable, error_of, in_python
 from ._ranks import Ranks
+from ._save import save
 from ._state import InnerState
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Lead:
         self._optimizer: Optimizer | None = None
         self._state: InnerState | None = None
         self._closed = False
+        self._trouble = ""  # the last warning
         #: What the training thread waits for: joined, gradient, end; empty while it works.
         self.asked = ""
 
@@ -93,10 +95,12 @@ class Lead:
         readings: dict[str, Any] = json.loads(self._session.summary())
         return readings
 
-    def save(self, folder: str) -> None:
-        code, _, message = self._session.save(folder)
-        if code != "OK":
-            raise OSError(message)
+    def progress(self) -> str:
+        """Of the last round, for people."""
+        return str(self._session.progress())
+
+    def save(self, model: torch.nn.Module, folder: str) -> None:
+        save(model, self._session, folder)
 
     def close(self) -> None:
         self._closed = True
@@ -106,14 +110,16 @@ class Lead:
 
     def _join(self, timeout: float | None) -> dict[str, Any]:
         code, reason, message = self._session.start()
-        if code == "INVALID_ARGUMENT":
-            raise ValueError(message)
+        if code in ("INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED"):  # or a file that an argument names
+            raise ValueError(in_python(message))
         if code != "OK":
             raise error_of(code, reason, message)
         end = None if timeout is None else time.monotonic() + timeout
         while self.asked == "":
             if end is not None and time.monotonic() > end:
-                raise NotReachable(f"no run was joined within {timeout} s")
+                raise NotReachable(
+                    f"no run was joined within {timeout} s" + (f": {self._trouble}" if self._trouble else "")
+                )
             self._serve(self._wait())
         self._raise_if_failed()
         found: dict[str, Any] = json.loads(self._session.describe())
@@ -153,7 +159,10 @@ class Lead:
         request: tuple[str, bool, float, int] = self._session.wait(_POLL_MILLISECONDS)
         for line in self._session.take_log():
             _, level, text = line.split(maxsplit=2)
-            _log.log(_LEVELS[level], "%s", text.rstrip("\n"))
+            text = in_python(text.rstrip("\n"))
+            _log.log(_LEVELS[level], "%s", text)
+            if level in ("WARN", "ERROR"):
+                self._trouble = text
         if self._ranks is not None and not self._closed and time.monotonic() > self._heard + _SIGN_OF_LIFE_SECONDS:
             self._ranks.share({})
             self._heard = time.monotonic()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -17,17 +15,23 @@ torch.ops.load_library(  # type: ignore[no-untyped-call]
 )
 
 
+def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+    """The module inside what torch.compile or DistributedDataParallel made of it."""
+    inside: Any = model
+    while isinstance(inside, torch.nn.parallel.DistributedDataParallel) or hasattr(inside, "_orig_mod"):
+        inside = inside._orig_mod if hasattr(inside, "_orig_mod") else inside.module
+    found: torch.nn.Module = inside
+    return found
+
+
 def trainable(model: torch.nn.Module) -> tuple[list[str], list[torch.nn.Parameter]]:
-    """Names and parameters that are trained, tied ones once; of the module inside what
-    torch.compile or DistributedDataParallel made of it.
+    """Names and parameters that are trained, tied ones once, of the unwrapped module.
 
     ValueError: parts of the parameters are in other processes (FSDP)."""
     sharded = sys.modules.get("torch.distributed.fsdp")
     if sharded is not None and any(isinstance(one, sharded.FullyShardedDataParallel) for one in model.modules()):
         raise ValueError(f"model: is in FullyShardedDataParallel; {_WHOLE_ONLY}")
-    inside: Any = model
-    while isinstance(inside, torch.nn.parallel.DistributedDataParallel) or hasattr(inside, "_orig_mod"):
-        inside = inside._orig_mod if hasattr(inside, "_orig_mod") else inside.module
+    inside = unwrapped(model)
     named = [
         (name.replace("_orig_mod.", ""), value) for name, value in inside.named_parameters() if value.requires_grad
     ]
@@ -54,28 +58,3 @@ def fingerprint_of_tokens(path: str) -> str:
 
     Reads the file once. ValueError: there is no such file, or it holds no tokens."""
     return str(torch.ops.distro_train.fingerprint(path))
-
-
-def save_initial(
-    model: torch.nn.Module,
-    folder: str,
-    *,
-    outside: Iterable[str],
-    config: Mapping[str, Any] | None = None,
-) -> None:
-    """Writes what `distroctl run create --model FOLDER` takes for a run of `"workers": "python"`.
-
-    model.safetensors holds the parameters that require a gradient, f32. config.json holds `config`
-    (such as model.config.to_dict(); shown to whoever opens the run's checkpoints, not read) and the
-    names of `outside`: the matrices that are no inner layers, embedding and head. With
-    inner_optimizer "muon" the others are Muon's.
-
-    ValueError: a name that no trained parameter has, or a parameter that cannot be trained as it
-    is."""
-    names, parameters = trainable(model)
-    listed = sorted(set(outside))
-    unknown = [name for name in listed if name not in names]
-    if unknown:
-        raise ValueError(f"outside: no trained parameter is named {unknown[0]!r}")
-    text = json.dumps({**(config or {}), "distro_outside": listed}, indent=2)
-    torch.ops.distro_train.write_folder(folder, text, names, parameters)

@@ -71,9 +71,16 @@ class Ranks:
             raise Error(f"another process of this worker has gone: {error}") from error
 
 
-def ranks() -> Ranks | None:
-    """The processes of this worker; None if there is only this one."""
+def ranks(model: torch.nn.Module) -> Ranks | None:
+    """The processes of this worker; None if there is only this one. ValueError: nobody averages the gradients of
+    the model over them."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return None
+    if not any(isinstance(one, torch.nn.parallel.DistributedDataParallel) for one in model.modules()):
+        raise ValueError(
+            f"model: the {dist.get_world_size()} processes of torch.distributed are one worker, and the gradients of "
+            "all but rank 0 would be lost: give DistributedDataParallel(model); or, if each process is a worker of its "
+            "own, leave init_process_group out"
+        )
     return Ranks()

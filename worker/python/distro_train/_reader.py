@@ -41,14 +41,10 @@ class Reader(Generic[Item, Batch]):
 
     A context manager: leaving it drops the batches that were not taken. One thread uses it."""
 
-    def __init__(
-        self, dataset: MapDataset[Item], collate: Callable[[list[Item]], Batch], device: torch.device
-    ) -> None:
+    def __init__(self, dataset: MapDataset[Item], collate: Callable[[list[Item]], Batch], device: torch.device) -> None:
         self._dataset = dataset
         self._collate = collate
-        self._thread = concurrent.futures.ThreadPoolExecutor(
-            1, "distro-train-reader", initializer=_same_stream(device)
-        )
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "distro-train-reader", initializer=_same_stream(device))
         self._expected: list[tuple[int, ...]] = []
         self._begun: OrderedDict[tuple[int, ...], concurrent.futures.Future[Batch]] = OrderedDict()
         #: Batches taken, and how many of them were read ahead.
@@ -129,6 +125,20 @@ def parts_of_steps(
     for first in range(0, len(samples) - of_step + 1, of_step):
         batches += parts_of_step(samples[first : first + of_step], rank, ranks, batch_size)
     return batches
+
+
+def check_is_a_map(dataset: Any) -> None:
+    """TypeError: the data set decides itself what is read next."""
+    remedy = "the run says which samples are read: give "
+    if isinstance(dataset, torch.utils.data.DataLoader):
+        raise TypeError(
+            f"dataset: is a DataLoader, and {remedy}its parts, as run.batches(loader.dataset, loader.collate_fn)"
+        )
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        raise TypeError(
+            f"dataset: a {type(dataset).__name__} has no length and no index, and {remedy}one that has both, such as "
+            "a list of its samples"
+        )
 
 
 def check_fingerprint(dataset: Any, said: str | None) -> None:

@@ -13,10 +13,12 @@ import torch
 
 from ._follower import Follower
 from ._lead import Lead
+from ._library import trainable
 from ._memory import ParameterMemory
+from ._module import Buffers, check
 from ._progress import Progress
 from ._ranks import Ranks
-from ._reader import Batch, Item, MapDataset, Reader, check_fingerprint, parts_of_step, parts_of_steps
+from ._reader import Batch, Item, MapDataset, Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
 
 if TYPE_CHECKING:
     from ._optimizer import Optimizer
@@ -29,18 +31,23 @@ class Run:
     def __init__(
         self,
         worker: Lead | Follower,
+        model: torch.nn.Module,
         named_parameters: dict[str, torch.nn.Parameter],
         fingerprint: str | None,
         token_file: str | None,
         ranks: Ranks | None,
+        on_round: Callable[[dict[str, Any]], None] | None,
     ) -> None:
+        self._on_round = on_round
         self._worker = worker
+        self._model = model
         self._fingerprint = fingerprint
         self._own_token_file = token_file
         self._ranks = ranks
         self._at_exit = _close_later(self)
         self._optimizer: Optimizer | None = None
-        self._progress: Progress | None = None
+        self._progress = Progress()
+        self._buffers: Buffers | None = None
         self._reader: Reader[Any, Any] | None = None
         self._closed = False
         self._batches = 0  # of the step: how many there are, which are given and stepped, their loss
@@ -88,8 +95,9 @@ class Run:
         Each of several processes has an equal part of a step's samples.
 
         Call Optimizer.step once for each batch. Waits for the network. Error: the run ended. Raises
-        what the data set raises. ValueError: as `slots`, or the data set's fingerprint is not the one
-        given to `connect`."""
+        what the data set raises. TypeError: the data set has no length or no index. ValueError: as
+        `slots`, or the data set's fingerprint is not the one given to `connect`."""
+        check_is_a_map(dataset)
         check_fingerprint(dataset, self._fingerprint)
         device = next(iter(self.named_parameters.values())).device
         with Reader(dataset, collate, device) as reader:
@@ -104,10 +112,11 @@ class Run:
         return self._slots(size, batch_size, None)
 
     def save(self, folder: str) -> None:
-        """Writes the run's parameters after the last applied round, in the Hugging Face layout:
-        config.json and model.safetensors, f32. Of several processes only rank 0 writes. OSError: it
+        """Writes the module with the run's parameters after the last applied round, f32, as a folder that opens as
+        the module was made: a model of transformers or peft by its save_pretrained; any other as config.json and
+        model.safetensors, which has its whole state dict. Of several processes only rank 0 writes. OSError: it
         cannot be written."""
-        self._worker.save(folder)
+        self._worker.save(self._model, folder)
 
     def summary(self) -> dict[str, Any]:
         """Readings of this process so far (docs/worker.md, "Summary"), and `batches`, the batches
@@ -124,8 +133,7 @@ class Run:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
-        if self._progress is not None:
-            self._progress.close()
+        self._progress.close()
         self._worker.close()
         if self._ranks is not None:
             self._ranks.close()
@@ -146,8 +154,10 @@ class Run:
     # The functions below are for this package.
 
     def begin(self, timeout: float | None) -> None:
-        """Waits until the run is joined."""
+        """Waits until the run is joined. OtherModel: what the module does not train is not that of the run."""
         found = self._worker.join(timeout)
+        check(self._model, found["module"])
+        self._buffers = Buffers(self._model)
         self.config, self.run_id = found["config"], found["run_id"]
         self.muon = frozenset(found["muon"])
 
@@ -162,6 +172,8 @@ class Run:
         """Implements Optimizer.step."""
         if self._stepped >= self._given:
             raise RuntimeError("take a batch from run.batches or run.slots before each step")
+        if all(parameter.grad is None for parameter in self.named_parameters.values()):
+            raise RuntimeError("no parameter of the run has a gradient: call loss.backward() before each step")
         self._stepped += 1
         self._loss += loss
         if self._stepped < self._batches:
@@ -180,6 +192,7 @@ class Run:
         if self._worker.asked == "joined":
             self._advance(0.0)
         while self._worker.asked == "gradient":
+            self._check_model()
             samples, expected = self._worker.samples(size)
             batches = parts_of_step(samples, rank, ranks, batch_size)
             if reader is not None and expected:
@@ -191,21 +204,29 @@ class Run:
                 if self._stepped != self._given:
                     raise RuntimeError("Optimizer.step was not called for the last batch")
 
+    def _check_model(self) -> None:
+        """RuntimeError: the module trains other parameters than when it was given to `connect`."""
+        current = dict(zip(*trainable(self._model)))
+        for name in (*current, *self.named_parameters):
+            if current.get(name) is not self.named_parameters.get(name):
+                raise RuntimeError(
+                    f"model: {name!r} was added, replaced, frozen or unfrozen after connect, and the run would not "
+                    "notice: change the module before"
+                )
+
     def _advance(self, loss: float) -> bool:
         """Continues to the next gradient or the end. Returns whether a round ended."""
-        begins = self._worker.asked == "joined"
+        trains = self._worker.asked == "gradient"
         ended = self._worker.advance(loss)
+        if ended and self._buffers is not None:
+            self._buffers.restore()
         for parameter in self.named_parameters.values():
             parameter.grad = None
-        if self._ranks is None or self._ranks.rank == 0:
-            self._tell(begins, ended, loss)
+        if trains and ended and (self._ranks is None or self._ranks.rank == 0):
+            self._progress.show(self._worker.progress(), last=self._worker.asked == "end")
+            if self._on_round is not None:
+                self._on_round(self.summary())
         return ended
-
-    def _tell(self, begins: bool, ended: bool, loss: float) -> None:
-        if begins:
-            self._progress = Progress(self.config["rounds"], self._worker.summary()["next_round"])
-        elif ended and self._progress is not None:
-            self._progress.round_ended(loss)
 
 
 def _close_later(run: Run) -> Callable[[], None]:

@@ -1,0 +1,128 @@
+"""The whole module of a run: what it trains, and the rest, which every worker has the same."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import logging
+from typing import Any
+
+import torch
+
+from ._errors import OtherModel
+from ._library import trainable, unwrapped
+
+_log = logging.getLogger("distro_train")
+# Of an adapter's configuration: where a machine has the base model. The base itself is compared by content.
+_OF_A_MACHINE = ("base_model_name_or_path", "revision", "auto_mapping", "inference_mode")
+
+
+def entries(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The state dict: parameters and persistent buffers themselves, each also under the names that are tied to it."""
+    state = unwrapped(model).state_dict(keep_vars=True)
+    return {name.replace("_orig_mod.", ""): value for name, value in state.items() if isinstance(value, torch.Tensor)}
+
+
+def content_of(tensor: torch.Tensor) -> bytes:
+    """The bytes of the elements."""
+    own = tensor.detach().cpu().contiguous()
+    return ctypes.string_at(own.data_ptr(), own.nbytes) if own.nbytes > 0 else b""
+
+
+def describe(model: torch.nn.Module) -> dict[str, Any]:
+    """What every worker's module must be: names and shapes of the trained tensors; type, shape and SHA-256 of all
+    others of the state dict; the configuration of adapters."""
+    names, parameters = trainable(model)
+    trained = {id(value) for value in parameters}
+    rest = {name: _facts(value) for name, value in entries(model).items() if id(value) not in trained}
+    described: dict[str, Any] = {
+        "trained": {name: list(value.shape) or [1] for name, value in zip(names, parameters)},
+        "rest": rest,
+    }
+    adapters = adapters_of(model)
+    if adapters:
+        described["adapters"] = {name: _settings(settings) for name, settings in adapters.items()}
+    return described
+
+
+def adapters_of(model: torch.nn.Module) -> dict[str, Any]:
+    """The configurations of peft, by name of the adapter."""
+    found = getattr(unwrapped(model), "peft_config", None)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def check(model: torch.nn.Module, description: str) -> None:
+    """OtherModel: what is not trained is not that of the run; names the first that differs. `description`: the run's
+    distro_module.json, empty if it has none."""
+    own = describe(model)
+    if not description:
+        if own["rest"]:
+            _log.warning(
+                "%d tensors of the module are not trained, such as %r, and nothing compares them with those of other "
+                "workers: make the run's folder with distro_train.save_initial",
+                len(own["rest"]),
+                next(iter(own["rest"])),
+            )
+        return
+    run = json.loads(description)
+    _compare("", "is no part of the run's module", own["rest"], run.get("rest", {}))
+    for name in sorted({*own.get("adapters", {}), *run.get("adapters", {})}):
+        ours, theirs = own.get("adapters", {}).get(name, {}), run.get("adapters", {}).get(name, {})
+        _compare(f"adapter {name!r}: ", "is not set in the run's module", ours, theirs)
+
+
+class Buffers:
+    """The persistent buffers of a module, as they were when this was made."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        found = {name: value for name, value in entries(model).items() if not isinstance(value, torch.nn.Parameter)}
+        self._kept = {name: (value, value.detach().clone()) for name, value in found.items()}
+        self._told = False
+
+    def restore(self) -> None:
+        """Sets them back, so that they are the same on every worker. Says once which changed."""
+        changed = [name for name, (value, kept) in self._kept.items() if not torch.equal(value, kept)]
+        if changed and not self._told:
+            self._told = True
+            _log.warning(
+                "forward changes %d buffers, such as %r: no round carries them, and they are set back after each to "
+                "what connect found; torch.optim.swa_utils.update_bn computes those of batch normalization at the end",
+                len(changed),
+                changed[0],
+            )
+        with torch.no_grad():
+            for name in changed:
+                value, kept = self._kept[name]
+                value.copy_(kept)
+
+
+def _facts(tensor: torch.Tensor) -> list[Any]:
+    """[type, shape, SHA-256 of the elements]."""
+    kind = str(tensor.dtype).removeprefix("torch.")
+    return [kind, list(tensor.shape), hashlib.sha256(content_of(tensor)).hexdigest()]
+
+
+def _settings(adapter: Any) -> dict[str, Any]:
+    plain = {key: sorted(value) if isinstance(value, set) else value for key, value in adapter.to_dict().items()}
+    said: dict[str, Any] = json.loads(json.dumps(plain, default=str, sort_keys=True))
+    return {key: value for key, value in said.items() if key not in _OF_A_MACHINE}
+
+
+def _compare(where: str, unknown: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    for name in (*theirs, *ours):
+        if name not in ours:
+            raise OtherModel(f"{where}{name!r} is missing, which the run's module has", "other_model")
+        if name not in theirs:
+            raise OtherModel(f"{where}{name!r} {unknown}", "other_model")
+        if ours[name] != theirs[name]:
+            raise OtherModel(f"{where}{name!r} differs: {_difference(ours[name], theirs[name])}", "other_model")
+
+
+def _difference(ours: Any, theirs: Any) -> str:
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) == 3 and ours[:2] == theirs[:2]:
+        return "it has other values than the run's"
+    shown = [
+        " ".join(map(str, one[:2])) if isinstance(one, list) and len(one) == 3 else repr(one) for one in (ours, theirs)
+    ]
+    return f"it is {shown[0]}, and the run's is {shown[1]}"
