@@ -92,6 +92,7 @@ class ScriptedWorker {
     EXPECT_EQ(replica_->StateHash(), run->snapshot().state_hash());
     absl::Status status =
         exchange_->Follow(layout_.get(), replica_->next_round(), replica_->log_hash());
+    exchange_->Report(replica_->next_round(), replica_->log_hash());
     while (status.ok()) status = Step();
     return status;
   }

@@ -501,7 +501,7 @@ class ModuleTest(unittest.TestCase):
         other = Plain(seed=2)
         change(other)
         with self.assertRaises(distro_train.OtherModel) as raised:
-            check(other, json.dumps(describe(Plain()) if description is None else description))
+            check(other, json.dumps(describe(Plain())) if description is None else description)
         return str(raised.exception)
 
     def test_what_is_trained_may_differ_and_the_rest_may_not(self):
@@ -524,6 +524,12 @@ class ModuleTest(unittest.TestCase):
         check(adapted(r=4, target_modules={"b", "a"}, base_model_name_or_path="there"), run)
         with self.assertRaisesRegex(distro_train.OtherModel, "adapter 'default': 'r' differs: it is 8, and the run's is 4"):
             check(adapted(r=8, target_modules={"a", "b"}), run)
+
+    def test_what_is_no_description_is_refused(self):
+        whole = json.dumps(describe(Plain()))
+        for text in ("[]", "3", "{}", '{"rest": 3, "adapters": {}}', '{"rest": {}, "adapters": {"a": 3}}', "[" * 100000, whole[:-1]):
+            self.assertIn("does not describe a module", self.refusal(lambda one: None, text))
+        self.assertIn("differs", self.refusal(lambda one: None, whole.replace('"float32"', "null")))
 
     def test_what_nothing_compares_is_said(self):
         with self.assertLogs("distro_train", logging.WARNING) as logged:

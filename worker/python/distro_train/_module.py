@@ -36,14 +36,11 @@ def describe(model: torch.nn.Module) -> dict[str, Any]:
     names, parameters = trainable(model)
     trained = {id(value) for value in parameters}
     rest = {name: _facts(value) for name, value in entries(model).items() if id(value) not in trained}
-    described: dict[str, Any] = {
+    return {
         "trained": {name: list(value.shape) or [1] for name, value in zip(names, parameters)},
         "rest": rest,
+        "adapters": {name: _settings(settings) for name, settings in adapters_of(model).items()},
     }
-    adapters = adapters_of(model)
-    if adapters:
-        described["adapters"] = {name: _settings(settings) for name, settings in adapters.items()}
-    return described
 
 
 def adapters_of(model: torch.nn.Module) -> dict[str, Any]:
@@ -65,10 +62,10 @@ def check(model: torch.nn.Module, description: str) -> None:
                 next(iter(own["rest"])),
             )
         return
-    run = json.loads(description)
-    _compare("", "is no part of the run's module", own["rest"], run.get("rest", {}))
-    for name in sorted({*own.get("adapters", {}), *run.get("adapters", {})}):
-        ours, theirs = own.get("adapters", {}).get(name, {}), run.get("adapters", {}).get(name, {})
+    run = _parsed(description)
+    _compare("", "is no part of the run's module", own["rest"], run["rest"])
+    for name in sorted({*own["adapters"], *run["adapters"]}):
+        ours, theirs = own["adapters"].get(name, {}), run["adapters"].get(name, {})
         _compare(f"adapter {name!r}: ", "is not set in the run's module", ours, theirs)
 
 
@@ -95,6 +92,19 @@ class Buffers:
             for name in changed:
                 value, kept = self._kept[name]
                 value.copy_(kept)
+
+
+def _parsed(description: str) -> dict[str, dict[str, Any]]:
+    """OtherModel: it is no description; an aggregator may send anything."""
+    try:
+        said = json.loads(description)
+        rest, adapters = dict(said["rest"]), {name: dict(settings) for name, settings in said["adapters"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise OtherModel(
+            "the run's distro_module.json does not describe a module: it is not of distro_train.save_initial",
+            "other_model",
+        ) from None
+    return {"rest": rest, "adapters": adapters}
 
 
 def _facts(tensor: torch.Tensor) -> list[Any]:
