@@ -107,7 +107,7 @@ def main():
     work.add_argument("--length", type=int, default=1024, help="tokens that a conversation is cut to (default 1024)")
     work.add_argument("--name", help="of this worker where there is no invite: one of its own in the run")
     work.add_argument("--state_dir", help="folder of this worker, to go on after a crash with its momentum")
-    work.add_argument("--insecure", action="store_true", help="no TLS: for tests on one machine, with --aggregator and --name")
+    work.add_argument("--insecure", action="store_true", help="no TLS, on one machine: with --aggregator and --name")
     work.add_argument("--batch_size", type=int, help="samples in memory at once; smaller ones are accumulated")
     work.add_argument("--bf16", action="store_true", help="compute in bf16; the parameters stay f32")
     work.add_argument("--device", default="cpu", help="cpu or cuda")

@@ -32,10 +32,9 @@ class MistakesTest(ProcessTest):
 
     def assert_on_page(self, said, begin):
         """`said` from `begin` to the end of its line or value is on the page."""
-        said = said.replace("\\'", "'")
         self.assertIn(begin, said)
         words = re.match(r"[^\n]*", said[said.index(begin):])[0]
-        words = re.split(r'" (?:remedy|kept_as)=| \[distro/', words)[0]
+        words = re.split(r'" (?:remedy|kept_as)=|"$| \[distro/', words)[0]
         words = re.sub(rf"{re.escape(str(self.workspace.folder))}/[^ :]*", "PATH", words)
         for pattern, written in PLACEHOLDERS:
             words = re.sub(pattern, written, words)

@@ -63,7 +63,7 @@ USES = {
     "worker/node": "common/process kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
-    "worker/python": "common/client/member common/round worker/train",  # a worker inside a Python program; distro-worker does not know it
+    "worker/python": "common/client/member common/round worker/metrics worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
     "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/optimizer",  # `plan` says what a worker checks at its start, `run restore` reads an archive
     "tools/archiver": "common/client/follow common/model common/telemetry kernels/replica",

@@ -33,9 +33,9 @@ Session::Session(SessionOptions options, ModuleTensors module)
              lines_.emplace_back(line);
            }),
       phases_(Clock::Real()),
-      metrics_(&phases_),
+      telemetry_(&phases_),
       gpus_(GpuReader::Open()) {
-  metrics_.SetGpus(gpus_.get());
+  telemetry_.SetGpus(gpus_.get());
 }
 
 Session::~Session() {
@@ -68,9 +68,9 @@ absl::Status Session::Open() {
   GrpcExchangeOptions exchange;
   exchange.channel = options_.channel;
   exchange.connect_timeout = absl::InfiniteDuration();  // the program has its own
-  exchange.telemetry = [this] { return metrics_.Telemetry(); };
+  exchange.telemetry = [this] { return telemetry_.Telemetry(); };
   DISTRO_ASSIGN_OR_RETURN(exchange_, GrpcExchange::Create(exchange, &log_));
-  metrics_.SetTransfers([this] { return exchange_->stats(); });
+  telemetry_.SetTransfers([this] { return exchange_->stats(); });
   return absl::OkStatus();
 }
 
@@ -136,7 +136,7 @@ absl::Status Session::ShowJoined() {
 }
 
 void Session::Observe(const TrainSummary& summary) {
-  metrics_.Update(summary);
+  telemetry_.Update(summary);
   if (!text_.has_value() || summary.rounds_applied == 0) return;
   std::string line = text_->Line(ReadingOf(summary));
   const absl::MutexLock lock(&mu_);

@@ -30,7 +30,7 @@
 #include "common/client/member/grpc_exchange.h"
 #include "common/client/options/channel_options.h"
 #include "worker/metrics/gpu_readings.h"
-#include "worker/metrics/metrics.h"
+#include "worker/metrics/telemetry.h"
 #include "worker/python/hand_over.h"
 #include "worker/python/module_tensors.h"
 #include "worker/python/module_workload.h"
@@ -129,8 +129,8 @@ class Session {
 
   Log log_;
   PhaseClock phases_;
-  HandOver program_;       // has its own locking
-  WorkerMetrics metrics_;  // has its own locking
+  HandOver program_;           // has its own locking
+  WorkerTelemetry telemetry_;  // has its own locking
   const std::unique_ptr<GpuReader> gpus_;
   std::optional<ProgressText> text_;        // of the training thread, since the program has joined
   std::optional<ModuleWorkload> workload_;  // since Open

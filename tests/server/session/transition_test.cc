@@ -169,7 +169,8 @@ TEST(TransitionTest, ReasonsSayWhyProbationIsSkipped) {
   const auto enters = [](const MemberFacts& facts) {
     return Transition(v1::MEMBER_STATE_SYNCED, MemberEvent::kEnters, facts).reason;
   };
-  EXPECT_THAT(enters({.run_started = false, .probation_left = 1}), HasSubstr("has not begun"));
+  EXPECT_THAT(enters({.run_started = false, .probation_left = 1}),
+              HasSubstr("there when the run began"));
   EXPECT_THAT(enters({.returning = true, .others_active = 1}), HasSubstr("stopped"));
   EXPECT_THAT(enters({.others_active = 0, .min_workers = 1, .probation_left = 1}),
               HasSubstr("fewer than min_workers"));
