@@ -1,5 +1,6 @@
 #include "common/checkpoint/module_description.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -17,15 +18,10 @@ absl::Status Wrong(absl::string_view what) {
 }
 
 absl::StatusOr<std::vector<int64_t>> ShapeOf(const std::string& name, const nlohmann::json& shape) {
-  std::vector<int64_t> dimensions;
-  bool ok = shape.is_array();
-  if (ok) {
-    for (const nlohmann::json& dimension : shape) {
-      ok = ok && dimension.is_number_unsigned();
-      if (ok) dimensions.push_back(dimension.get<int64_t>());
-    }
-  }
-  if (ok) return dimensions;
+  const bool ok = shape.is_array() && std::ranges::all_of(shape, [](const nlohmann::json& one) {
+                    return one.is_number_unsigned();
+                  });
+  if (ok) return shape.get<std::vector<int64_t>>();
   return Wrong(absl::StrCat("the shape of ", ShownText(name), " is no list of whole numbers"));
 }
 

@@ -3,10 +3,10 @@
 // name those that differ in a worker's module; the rest is compared in Python. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/checkpoint/companions.h"
 #include "common/layout/manifest.h"
 

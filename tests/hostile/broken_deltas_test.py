@@ -19,20 +19,10 @@ PARTS = 12
 HEAD = payloads.HEADER.size
 
 
-def with_header(whole, at, data):
-    """Other bytes in the header, and a checksum that holds."""
-    return payloads.seal(whole[:at] + data + whole[at + len(data):-8])
-
-
-def with_body(whole, body):
-    """Another body, with its length and a checksum that holds."""
-    return payloads.seal(payloads.HEADER.pack(*payloads.HEADER.unpack_from(whole)[:-1], len(body)) + body)
-
-
 def flipped(whole, part, bit):
     """A bit of the body changed, and a checksum that holds."""
     at = HEAD + part * (len(whole) - 8 - HEAD) // PARTS
-    return with_header(whole, at, bytes([whole[at] ^ 1 << bit]))
+    return payloads.with_bytes(whole, at, bytes([whole[at] ^ 1 << bit]))
 
 
 def breakages(whole, before):
@@ -45,25 +35,25 @@ def breakages(whole, before):
     yield "a header alone", whole[:HEAD]
     yield "truncated", whole[:-1]
     yield "a byte more", whole + b"\0"
-    yield "magic", with_header(whole, 0, b"DSTQ")
-    yield "version 2", with_header(whole, 4, b"\2")
+    yield "magic", payloads.with_bytes(whole, 0, b"DSTQ")
+    yield "version 2", payloads.with_bytes(whole, 4, b"\2")
     for kind in (payloads.RECORDS, payloads.UPDATE_GAPS, payloads.VOTES, 5, 255):
-        yield f"kind {kind}", with_header(whole, 5, bytes([kind]))
-    yield "K - 1 in the header", with_header(whole, 6, struct.pack("<H", k - 1))
-    yield "K of 65535", with_header(whole, 6, b"\xff\xff")
-    yield "another layout", with_header(whole, 8, bytes(8))
-    yield "another round", with_header(whole, 16, struct.pack("<Q", number + 1))
+        yield f"kind {kind}", payloads.with_bytes(whole, 5, bytes([kind]))
+    yield "K - 1 in the header", payloads.with_bytes(whole, 6, struct.pack("<H", k - 1))
+    yield "K of 65535", payloads.with_bytes(whole, 6, b"\xff\xff")
+    yield "another layout", payloads.with_bytes(whole, 8, bytes(8))
+    yield "another round", payloads.with_bytes(whole, 16, struct.pack("<Q", number + 1))
     yield "an update of an earlier round", before
-    yield "another segment", with_header(whole, 24, struct.pack("<I", segment + 1))
-    yield "a block more", with_header(whole, 28, struct.pack("<I", blocks + 1))
-    yield "blocks of 2^32 - 1", with_header(whole, 28, b"\xff" * 4)
-    yield "length of 2^64 - 1", with_header(whole, 32, b"\xff" * 8)
-    yield "no body", with_body(whole, b"")
-    yield "half a body", with_body(whole, body[:len(body) // 2])
-    yield "a body twice", with_body(whole, body + body)
-    yield "a body of zeros", with_body(whole, bytes(len(body)))
-    yield "a body of ones", with_body(whole, b"\xff" * len(body))
-    yield "a byte after the groups", with_body(whole, body + b"\0")
+    yield "another segment", payloads.with_bytes(whole, 24, struct.pack("<I", segment + 1))
+    yield "a block more", payloads.with_bytes(whole, 28, struct.pack("<I", blocks + 1))
+    yield "blocks of 2^32 - 1", payloads.with_bytes(whole, 28, b"\xff" * 4)
+    yield "length of 2^64 - 1", payloads.with_bytes(whole, 32, b"\xff" * 8)
+    yield "no body", payloads.with_body(whole, b"")
+    yield "half a body", payloads.with_body(whole, body[:len(body) // 2])
+    yield "a body twice", payloads.with_body(whole, body + body)
+    yield "a body of zeros", payloads.with_body(whole, bytes(len(body)))
+    yield "a body of ones", payloads.with_body(whole, b"\xff" * len(body))
+    yield "a byte after the groups", payloads.with_body(whole, body + b"\0")
     for part in range(PARTS):
         yield f"a bit in part {part} of {PARTS}", flipped(whole, part, part % 8)
 

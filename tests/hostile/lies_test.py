@@ -54,9 +54,8 @@ def broken_result(frames):
     broken = {}
     for frame in frames:
         if frame.round == ROUND and frame.HasField("segment") and frame.segment.segment == 0:
-            fields = payload.HEADER.unpack_from(frame.segment.data)
-            half = frame.segment.data[payload.HEADER.size:payload.HEADER.size + fields[-1] // 2]
-            broken = frame.segment.data = payload.seal(payload.HEADER.pack(*fields[:-1], len(half)) + half)
+            body = payload.unframe(frame.segment.data)[1]
+            broken = frame.segment.data = payload.with_body(frame.segment.data, body[:len(body) // 2])
             frame.segment.payload_bytes = len(broken)
         elif frame.round == ROUND and frame.HasField("commit"):
             def list_it(header):

@@ -135,19 +135,6 @@ absl::Status Session::ShowJoined() {
   return absl::OkStatus();
 }
 
-void Session::Observe(const TrainSummary& summary) {
-  telemetry_.Update(summary);
-  if (!text_.has_value() || summary.rounds_applied == 0) return;
-  std::string line = text_->Line(ReadingOf(summary));
-  const absl::MutexLock lock(&mu_);
-  progress_ = std::move(line);
-}
-
-std::string Session::Progress() {
-  const absl::MutexLock lock(&mu_);
-  return progress_;
-}
-
 absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& scratch_dir) {
   return TrainingRun::Begin({.worker = options_.name,
                              .incarnation = RandomWord() | 1,
@@ -160,7 +147,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& s
                              .state = state_.get(),
                              .wants_companions = true,
                              .ready = [this] { return ShowJoined(); }},
-                            [this](const TrainSummary& summary) { Observe(summary); });
+                            [this](const TrainSummary& summary) { telemetry_.Update(summary); });
 }
 
 std::vector<std::string> Session::TakeLog() {
@@ -203,6 +190,8 @@ std::string Session::DescribeMemory() const {
   }
   return described.dump();
 }
+
+std::string Session::Progress() { return text_->Line(ReadingOf(run_->summary())); }
 
 std::string Session::Summary() const { return SummaryJson(run_->summary()); }
 

@@ -76,8 +76,6 @@ class Session {
   // Makes the training thread end: further requests are only kSave and kEnd.
   void Close();
 
-  // "round 12/60  loss 3.2101 ...", as of the last applied round; empty before the first.
-  std::string Progress();
   // The lines logged since the last call.
   std::vector<std::string> TakeLog();
 
@@ -94,6 +92,8 @@ class Session {
   std::string Describe();
   // The run's config.json.
   const std::string& ModelConfig() const { return run_->run().model_config_json(); }
+  // "round 12/60  loss 3.2101 ...", as of the last applied round. Requires that one was trained.
+  std::string Progress();
   // SummaryJson of worker/train/summary.h.
   std::string Summary() const;
   // Copies of the parameters before the next round, f32 on the host, by name.
@@ -120,19 +120,15 @@ class Session {
   SessionOptions options_;  // constant after Open
   ModuleTensors module_;
 
-  // Called by the training thread after each applied round.
-  void Observe(const TrainSummary& summary);
-
   mutable absl::Mutex mu_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
-  std::string progress_ ABSL_GUARDED_BY(mu_);
 
   Log log_;
   PhaseClock phases_;
   HandOver program_;           // has its own locking
   WorkerTelemetry telemetry_;  // has its own locking
   const std::unique_ptr<GpuReader> gpus_;
-  std::optional<ProgressText> text_;        // of the training thread, since the program has joined
+  std::optional<ProgressText> text_;        // since the program takes samples
   std::optional<ModuleWorkload> workload_;  // since Open
   std::unique_ptr<StateDir> state_;
   std::unique_ptr<GrpcExchange> exchange_;

@@ -24,12 +24,12 @@ Progress::Progress(std::FILE* out, bool live, const Clock* clock)
     : out_(out), live_(live), clock_(clock), text_(clock) {}
 
 void Progress::Update(const ProgressReading& reading) {
-  const std::string line = text_.Line(reading);
   const absl::Duration now = clock_->MonotonicNow();
   const absl::Duration interval = live_ ? absl::Milliseconds(200) : absl::Seconds(10);
   const bool last = reading.round == reading.rounds;
   if (last_shown_.has_value() && now - *last_shown_ < interval && !last) return;
   last_shown_ = now;
+  const std::string line = text_.Line(reading);
   if (!HasRoom(fileno(out_))) return;
   absl::FPrintF(out_, live_ ? "\r\x1b[K%s" : "%s\n", line);
   std::fflush(out_);

@@ -31,8 +31,7 @@ class Maker:
 
     def header_bytes(self, at, data):
         """The payload with other bytes in its header and a checksum that holds."""
-        whole = self.whole()[:-8]
-        return payloads.seal(whole[:at] + data + whole[at + len(data):])
+        return payloads.with_bytes(self.whole(), at, data)
 
     def of_numbers(self, change):
         """A body of changed numbers whose codes are right for them."""
@@ -122,9 +121,7 @@ def _more_symbols(lengths):
 
 
 def _flip(whole, at, bit):
-    data = bytearray(whole[:-8])
-    data[at] ^= 1 << bit
-    return payloads.seal(bytes(data))
+    return payloads.with_bytes(whole, at, bytes([whole[at] ^ 1 << bit]))
 
 
 def breakages(layout, round_number, segment, blocks, k, seed):

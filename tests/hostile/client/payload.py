@@ -30,6 +30,16 @@ def seal(data):
     return data + struct.pack("<Q", checksum(data))
 
 
+def with_bytes(whole, at, data):
+    """The payload with other bytes at a place before its checksum, and a checksum that holds."""
+    return seal(whole[:at] + data + whole[at + len(data):-8])
+
+
+def with_body(whole, body):
+    """The payload with another body, its length and a checksum that holds."""
+    return seal(HEADER.pack(*HEADER.unpack_from(whole)[:-1], len(body)) + body)
+
+
 def rank(positions):
     return sum(math.comb(position, i + 1) for i, position in enumerate(positions))
 

@@ -67,7 +67,6 @@ def connect(
                  where a token is a byte. Needed in a run that has "tokenizer_sha256" in run.json,
                  and compared with it
     timeout      seconds until the module must have the run's parameters; None: no limit
-
     on_round     called after each round with the readings of Run.summary: on_round=wandb.log
 
     After torch.distributed.init_process_group all its processes are one worker, and each calls this

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from ._module import content_of
 from ._reader import MapDataset
 
 
@@ -30,9 +30,7 @@ def fingerprint_of_dataset(dataset: MapDataset[Any]) -> str:
 
 def _add(value: Any, total: Any) -> None:
     if isinstance(value, torch.Tensor):
-        tensor = value.detach().cpu().contiguous()
-        content = ctypes.string_at(tensor.data_ptr(), tensor.nbytes) if tensor.nbytes > 0 else b""
-        _part(total, f"tensor {tensor.dtype} {list(tensor.shape)}", content)
+        _part(total, f"tensor {value.dtype} {list(value.shape)}", content_of(value))
     elif isinstance(value, Mapping):
         _part(total, f"mapping {len(value)}")
         for key in sorted(value, key=str):

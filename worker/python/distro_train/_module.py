@@ -34,11 +34,9 @@ def describe(model: torch.nn.Module) -> dict[str, Any]:
     """What every worker's module must be: names and shapes of the trained tensors; type, shape and SHA-256 of all
     others of the state dict; the configuration of adapters."""
     names, parameters = trainable(model)
-    trained = {id(value) for value in parameters}
-    rest = {name: _facts(value) for name, value in entries(model).items() if id(value) not in trained}
     return {
         "trained": {name: list(value.shape) or [1] for name, value in zip(names, parameters)},
-        "rest": rest,
+        "rest": {name: _facts(value) for name, value in _rest(model).items()},
         "adapters": {name: _settings(settings) for name, settings in adapters_of(model).items()},
     }
 
@@ -52,17 +50,17 @@ def adapters_of(model: torch.nn.Module) -> dict[str, Any]:
 def check(model: torch.nn.Module, description: str) -> None:
     """OtherModel: what is not trained is not that of the run; names the first that differs. `description`: the run's
     distro_module.json, empty if it has none."""
-    own = describe(model)
     if not description:
-        if own["rest"]:
+        rest = _rest(model)
+        if rest:
             _log.warning(
                 "%d tensors of the module are not trained, such as %r, and nothing compares them with those of other "
                 "workers: make the run's folder with distro_train.save_initial",
-                len(own["rest"]),
-                next(iter(own["rest"])),
+                len(rest),
+                next(iter(rest)),
             )
         return
-    run = _parsed(description)
+    own, run = describe(model), _parsed(description)
     _compare("", "is no part of the run's module", own["rest"], run["rest"])
     for name in sorted({*own["adapters"], *run["adapters"]}):
         ours, theirs = own["adapters"].get(name, {}), run["adapters"].get(name, {})
@@ -92,6 +90,12 @@ class Buffers:
             for name in changed:
                 value, kept = self._kept[name]
                 value.copy_(kept)
+
+
+def _rest(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The entries that are not trained."""
+    trained = {id(value) for value in trainable(model)[1]}
+    return {name: value for name, value in entries(model).items() if id(value) not in trained}
 
 
 def _parsed(description: str) -> dict[str, dict[str, Any]]:
