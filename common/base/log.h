@@ -4,7 +4,8 @@
 //   2026-01-31T12:00:00.123Z INFO  round published round=42 workers=7/8 reason=deadline
 //
 // Values with spaces, quotes or control characters are quoted and escaped, so a line is always one
-// line. Thread-safe; logging never fails and never changes control flow.
+// line; a field with an empty value is left out. Thread-safe; logging never fails and never changes
+// control flow.
 #pragma once
 
 #include <cstdio>

@@ -31,7 +31,7 @@ void Progress::Update(const ProgressReading& reading) {
   last_shown_ = now;
   const std::string line = text_.Line(reading);
   if (!HasRoom(fileno(out_))) return;
-  absl::FPrintF(out_, live_ ? "\r\x1b[K%s" : "%s\n", line);
+  absl::FPrintF(out_, "%s%s%s", live_ ? "\r\x1b[K" : "", line, live_ ? "" : "\n");
   std::fflush(out_);
   line_open_ = live_;
 }
