@@ -58,6 +58,8 @@ const char* NameOf(Request::Kind kind) {
   switch (kind) {
     case Request::Kind::kJoined:
       return "joined";
+    case Request::Kind::kEvaluate:
+      return "evaluate";
     case Request::Kind::kGradient:
       return "gradient";
     case Request::Kind::kStep:
@@ -103,6 +105,8 @@ class PythonSession final : public torch::CustomClassHolder {
   std::vector<int64_t> Expected(int64_t size) {
     return OrThrow(session_.SamplesOf(request_.expected, size));
   }
+  void SetEvaluates(bool evaluates) { session_.SetEvaluates(evaluates); }
+  std::tuple<int64_t, int64_t> HeldOut(int64_t size) { return OrThrow(session_.HeldOut(size)); }
   std::vector<std::string> TakeLog() { return session_.TakeLog(); }
   std::string Progress() { return session_.Progress(); }
   c10::Dict<std::string, at::Tensor> Masters() {
@@ -154,6 +158,8 @@ TORCH_LIBRARY(distro_train, library) {
       .def("ending", &PythonSession::HowItEnded)
       .def("samples", &PythonSession::Samples)
       .def("expected", &PythonSession::Expected)
+      .def("set_evaluates", &PythonSession::SetEvaluates)
+      .def("held_out", &PythonSession::HeldOut)
       .def("take_log", &PythonSession::TakeLog)
       .def("progress", &PythonSession::Progress)
       .def("masters", &PythonSession::Masters)

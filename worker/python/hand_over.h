@@ -26,6 +26,7 @@ namespace distro::worker {
 struct Request {
   enum class Kind {
     kJoined,    // the module has the run's parameters: answer when training may begin
+    kEvaluate,  // at the run's parameters, which the module has; answered with the held-out loss
     kGradient,  // of the mean loss over `samples`, at the module; answered with that loss
     kStep,      // a step of the inner optimizer at `rate`, with the current gradient
     kReset,     // reset the inner optimizer

@@ -24,8 +24,10 @@ absl::StatusOr<Gradient> ModuleObjective::GradientOf(const v1::Slot& samples, Gr
   return gradient;
 }
 
-absl::StatusOr<double> ModuleObjective::HeldOutLoss(HeldOutText /*which*/, GoesOn /*goes_on*/) {
-  return absl::FailedPreconditionError("a Python program evaluates by itself");
+absl::StatusOr<double> ModuleObjective::HeldOutLoss(HeldOutText /*which*/, GoesOn goes_on) {
+  DISTRO_RETURN_IF_ERROR(goes_on());
+  DISTRO_RETURN_IF_ERROR(learner_->BeginLocalSteps());
+  return program_->Ask({.kind = Request::Kind::kEvaluate});
 }
 
 }  // namespace distro::worker

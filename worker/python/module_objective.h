@@ -23,8 +23,9 @@ class ModuleObjective final : public Objective {
   // Cancelled also: the program has closed the session.
   absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                       GoesOn goes_on) override;
-  // The program evaluates itself.
-  bool evaluates() const override { return false; }
+  // Whether the program answers kEvaluate; at first not.
+  void SetEvaluates(bool evaluates) { evaluates_ = evaluates; }
+  bool evaluates() const override { return evaluates_; }
   absl::StatusOr<double> HeldOutLoss(HeldOutText which, GoesOn goes_on) override;
 
  private:
@@ -32,6 +33,7 @@ class ModuleObjective final : public Objective {
   HandOver* const program_;
   PhaseClock* const phases_;
   v1::Slot expected_;  // not yet sent to the program
+  bool evaluates_ = false;
 };
 
 }  // namespace distro::worker

@@ -37,7 +37,7 @@ class ModuleWorkload final : public Workload {
 
   const Layout& layout() const override { return *layout_; }
   ModuleLearner* learner() override { return learner_.get(); }
-  Objective* objective() override { return objective_.get(); }
+  ModuleObjective* objective() override { return objective_.get(); }
   int micro_batch_samples() const override { return 1; }
 
   // These require Build. For each tensor, whether Muon steps it; false for all with signs.

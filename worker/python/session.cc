@@ -20,7 +20,6 @@
 #include "common/client/options/invite.h"
 #include "common/run/run_config.h"
 #include "common/run/sample_pool.h"
-#include "worker/data/sampler.h"
 #include "worker/train/summary.h"
 
 namespace distro::worker {
@@ -221,13 +220,25 @@ absl::Status Session::Save(const std::string& folder) {
                                parameters.pieces, run_->companions());
 }
 
-absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const v1::Slot& slot, int64_t size) const {
-  const v1::RunConfig& config = run_->run().config();
-  // Splits the set as a text in which every token except the first is a sample.
-  absl::StatusOr<DataSplit> split = SplitSamples(size + 1, 1, config.held_out_fraction());
+absl::StatusOr<DataSplit> Session::Split(int64_t size) const {
+  // As a text in which every token except the first is a sample.
+  absl::StatusOr<DataSplit> split =
+      SplitSamples(size + 1, 1, run_->run().config().held_out_fraction());
   if (!split.ok())
     return Annotate(split.status(), absl::StrCat("a data set of ", size, " samples"));
-  const Sampler sampler(split->training_samples, config.seed());
+  return split;
+}
+
+absl::StatusOr<std::pair<int64_t, int64_t>> Session::HeldOut(int64_t size) const {
+  DISTRO_ASSIGN_OR_RETURN(const DataSplit split, Split(size));
+  const auto most = static_cast<int64_t>(run_->run().config().evaluation_samples());
+  const int64_t samples = split.held_out_samples;
+  return std::pair(split.training_samples, most == 0 ? samples : std::min(most, samples));
+}
+
+absl::StatusOr<std::vector<int64_t>> Session::SamplesOf(const v1::Slot& slot, int64_t size) const {
+  DISTRO_ASSIGN_OR_RETURN(const DataSplit split, Split(size));
+  const Sampler sampler(split.training_samples, run_->run().config().seed());
   std::vector<int64_t> samples;
   ForEachRange(slot, [&](uint64_t first, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) samples.push_back(sampler.SampleAt(first + i));

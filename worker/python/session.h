@@ -29,6 +29,7 @@
 #include "common/base/log.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/client/options/channel_options.h"
+#include "worker/data/sampler.h"
 #include "worker/metrics/gpu_readings.h"
 #include "worker/metrics/telemetry.h"
 #include "worker/python/hand_over.h"
@@ -101,11 +102,16 @@ class Session {
   // Writes them as a checkpoint folder, or only the run's companions into a folder.
   absl::Status Save(const std::string& folder);
   absl::Status SaveCompanions(const std::string& folder);
-  // The samples of a slot as indices into a data set of `size` samples, in reading order.
-  // InvalidArgument: there are too few samples.
+  // Whether the program answers kEvaluate; at first not.
+  void SetEvaluates(bool evaluates) { workload_->objective()->SetEvaluates(evaluates); }
+  // Of a data set of `size` samples: the first that is held out, and the number of those that an
+  // evaluation reads. InvalidArgument, here and below: there are too few samples.
+  absl::StatusOr<std::pair<int64_t, int64_t>> HeldOut(int64_t size) const;
+  // The samples of a slot as indices into the data set, in reading order.
   absl::StatusOr<std::vector<int64_t>> SamplesOf(const v1::Slot& slot, int64_t size) const;
 
  private:
+  absl::StatusOr<DataSplit> Split(int64_t size) const;
   absl::Status Open();
   void Run();
   absl::Status Train();

@@ -55,8 +55,7 @@ Trainer::Trainer(TrainerOptions options, Dependencies deps, Observer observer)
                       .objective = deps_.objective,
                       .phases = deps_.phases,
                       .goes_on = [this] { return CheckGoesOn(); }}),
-      epoch_(deps_.run->epoch()),
-      ready_(deps_.ready == nullptr) {
+      epoch_(deps_.run->epoch()) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
   summary_.run_id = deps_.run->run_id();
@@ -72,9 +71,7 @@ void Trainer::Resume(const WorkerState& state) {
 }
 
 absl::Status Trainer::Run() {
-  absl::Status status = Evaluate();
-  // Evaluate before Follow: afterwards rounds wait for this worker.
-  if (status.ok()) status = FollowRun();
+  absl::Status status = FollowRun();
   while (NeedsResync(status) && ResyncMayHelp()) {
     status = Resync(status);
     if (status.ok()) status = FollowRun();
@@ -95,7 +92,8 @@ absl::Status Trainer::FollowRun() {
   if (!ready_) {
     DISTRO_RETURN_IF_ERROR(CatchUp());
     Observe();
-    DISTRO_RETURN_IF_ERROR(deps_.ready());
+    if (deps_.ready != nullptr) DISTRO_RETURN_IF_ERROR(deps_.ready());
+    DISTRO_RETURN_IF_ERROR(Evaluate());
     ready_ = true;
   }
   Observe();
