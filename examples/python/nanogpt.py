@@ -102,7 +102,7 @@ def train(args):
         optimizer = distro_train.Optimizer(run)
         data = Tokens(args.data, run.config["sequence_length"])
         rounds = 0
-        for batch in run.batches(data, torch.stack, args.batch_size):
+        for batch in run.batches(data, torch.stack, args.batch_size, held_out_loss=model):
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.autocast):
                 loss = forward(batch)
             loss.backward()

@@ -22,6 +22,7 @@ import distro_train
 import torch
 from distro_train._connect import _name_of_tokenizer
 from distro_train._errors import error_of
+from distro_train._held_out import HeldOut, parts_of_held_out
 from distro_train._inner import RunOptimizer
 from distro_train._library import trainable
 from distro_train._module import Buffers, check, describe
@@ -256,6 +257,29 @@ class ReaderTest(unittest.TestCase):
             parts_of_step(range(8), 0, 3, None)
         with self.assertRaisesRegex(ValueError, "batch_size: 3"):
             parts_of_step(range(8), 0, 1, 3)
+
+
+class HeldOutTest(unittest.TestCase):
+    def test_processes_share_the_samples_in_as_many_batches_each(self):
+        shared = [parts_of_held_out(90, 10, 4, rank, 2) for rank in (0, 1)]
+        self.assertEqual([[(list(batch), share) for batch, share in parts] for parts in shared],
+                         [[([90, 91, 92, 93], 0.4), ([98, 99], 0.2)], [([94, 95, 96, 97], 0.4), ([90, 91, 92, 93], 0.0)]])
+
+    def test_the_module_is_in_evaluation_and_then_as_it_was(self):
+        model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Dropout(0.9), torch.nn.BatchNorm1d(1))
+        model[2].eval()  # as a program that fine-tunes may want it
+
+        def loss(batch):
+            self.assertFalse(model.training or model[1].training or torch.is_grad_enabled())
+            return torch.tensor(batch, dtype=torch.float64).mean()
+
+        with Reader(range(100), list, torch.device("cpu")) as reader:
+            mean = HeldOut(model, loss, reader, parts_of_held_out(90, 10, 4, 0, 1)).evaluate()
+            self.assertAlmostEqual(mean, 94.5, msg="of the samples, not of the batches")
+            self.assertEqual([module.training for module in model.modules()], [True, True, True, False])
+            with self.assertRaises(ZeroDivisionError):
+                HeldOut(model, lambda batch: 1 / 0, reader, parts_of_held_out(90, 10, 4, 0, 1)).evaluate()
+            self.assertEqual([module.training for module in model.modules()], [True, True, True, False])
 
 
 class ModelTest(unittest.TestCase):

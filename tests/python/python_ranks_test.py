@@ -43,6 +43,8 @@ class PythonRanksTest(ProcessTest):
         given = readings["given"] + of_second["given"]
         self.assertEqual(len(given), len(set(given)), "a sample is read by one of them")
         self.assertIn("samples=2", first.out_path.read_text())
+        self.assertAlmostEqual(readings["last_evaluation_loss"], native.summary()["last_evaluation_loss"],
+                               delta=0.05 if "bfloat16" in flags else 1e-5, msg="both have a part of the held-out samples")
         return given
 
     def test_two_processes_are_one_worker(self):

@@ -55,7 +55,8 @@ class PythonRunsTest(ProcessTest):
     def test_beside_a_worker_in_cpp(self):
         space = self.workspace
         space.beside_model = {"tokenizer.json": b"of the run", "generation_config.json": b"{}"}
-        aggregator = space.create_run(rounds=50, start_workers=2, min_workers=2, peak_learning_rate=0.01)
+        aggregator = space.create_run(rounds=50, start_workers=2, min_workers=2, peak_learning_rate=0.01,
+                                      evaluation_interval_rounds=20)
         native = space.start_worker("native", aggregator.grpc)
         python = self.llama("python", aggregator, "--batch_size", "1", "--folder", space.folder / "saved")
         self.finish([python, native])
@@ -65,10 +66,11 @@ class PythonRunsTest(ProcessTest):
         self.assertGreater(readings["phase_seconds"]["forward_backward"], 0, "the program's time has its phase")
         self.assertEqual((readings["exchanged"], readings["updates_sent"], readings["done"]), (50, 50, True))
         self.assertEqual(readings["told"], list(range(1, 51)), "on_round is called after each round")
-        self.assertRegex(python.log(), r"round 50/50  loss \d\.\d{4}  \d+ tokens/s  up \d+\.\d kB/s")
+        for field in ("first_evaluation_loss", "last_evaluation_loss"):
+            self.assertAlmostEqual(readings[field], native.summary()[field], places=5, msg="both compute the same function")
+        self.assertEqual(len(re.findall(r"evaluated round=\d+ held_out_loss=", python.log())), 1 + 50 // 20 + 1, "as run.json says")
+        self.assertRegex(python.log(), r"round 50/50  loss \d\.\d{4}  held-out \d\.\d{4}  \d+ tokens/s  up \d+\.\d kB/s")
         self.assertEqual(len(self.losses(python)), 50 * 2 * 4, "50 rounds of 2 local steps of 4 samples, one at a time")
-        self.assertAlmostEqual(readings["own_evaluation_loss"], native.summary()["last_evaluation_loss"], places=5,
-                               msg="both compute the same function")
         exported = space.distroctl("log", "replay", "--data_dir", space.data_dir)
         self.assertIn(readings["state_hash"], exported)
         self.assertEqual(json.loads((space.folder / "saved" / "config.json").read_text())["model_type"], "llama")
@@ -85,7 +87,7 @@ class PythonRunsTest(ProcessTest):
             readings = worker.summary()
             self.assertEqual(readings["batches"], 20 * 2 * 2)
             self.assertGreater(readings["batches_ahead"], readings["batches"] // 2)
-            read += readings["given"][:20 * 8]  # then what is held out
+            read += readings["given"][:20 * 8]  # then what was read ahead
         self.assertEqual(len(set(read)), len(read), "no sample is another worker's too")
 
     def test_two_of_a_model_of_their_own_save_all_of_it(self):
@@ -127,7 +129,7 @@ class PythonRunsTest(ProcessTest):
         parameters = by_run.summary()["parameters"]
         self.assertEqual(held, {"module_bytes": 2 * parameters, "master_bytes": 4 * parameters, "host_bytes": 0,
                                 "replica_bytes": 4 * parameters, "rule_bytes": 4 * parameters})
-        self.assertAlmostEqual(by_run.summary()["own_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
+        self.assertAlmostEqual(by_run.summary()["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
 
     def test_on_a_gpu_beside_a_worker_in_cpp(self):
         asked = self.workspace.start("cuda", [PYTHON, "-c", "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"])

@@ -11,7 +11,7 @@ import sys
 import distro_train
 import torch
 from llama import Llama
-from train import Text
+from train import Text, training_samples
 
 
 def bits(model):
@@ -53,7 +53,7 @@ def main():
                               fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
         optimizer = distro_train.Optimizer(run, None if args.signs else lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
         hashes.append(bits(inner))
-        for batch in run.batches(text, torch.stack):
+        for batch in run.batches(text, torch.stack, held_out_loss=model):
             loss = model(batch)
             loss.backward()
             if steps == args.die_at:
@@ -62,7 +62,8 @@ def main():
                 hashes.append(bits(inner))
             steps += 1
             print(f"step loss={loss.item():.4f} samples={len(batch)}", flush=True)
-        readings = {**run.summary(), "hashes": hashes, "done": run.done, "given": text.given}
+        readings = {**run.summary(), "hashes": hashes, "done": run.done,
+                    "given": [index for index in text.given if index < training_samples(text, run.config)]}
     readings["threads_left"] = gloo_threads() - own_threads
     pathlib.Path(args.summary).write_text(json.dumps(readings))
     torch.distributed.destroy_process_group()

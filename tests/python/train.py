@@ -28,10 +28,14 @@ class Text:
         return self.tokens[index * self.length:(index + 1) * self.length + 1]
 
 
+def training_samples(text, config):
+    """The rest is held out."""
+    return len(text) + int(-len(text) * config["held_out_fraction"] // 1)
+
+
 def held_out_loss(model, text, config, device):
     """Of the first evaluation_samples held-out samples, as distro-worker has it."""
-    held_out = -(-len(text) * config["held_out_fraction"] // 1)
-    first = len(text) - int(held_out)
+    first = training_samples(text, config)
     with torch.no_grad():
         samples = torch.stack([text[first + i] for i in range(int(config["evaluation_samples"]))])
         return model(samples.to(device)).item()
@@ -82,7 +86,7 @@ def main():
             model.lm_head = torch.nn.Linear(64, 256)
         loader = torch.utils.data.DataLoader(text, batch_size=4, num_workers=args.loader_workers,
                                              multiprocessing_context="fork" if args.loader_workers else None)
-        for batch in run.batches(text, torch.stack, args.batch_size):
+        for batch in run.batches(text, torch.stack, args.batch_size, lambda batch: model(batch.to(args.device))):
             loss = model(batch.to(args.device))
             if args.mistake != "no_backward":
                 loss.backward()
@@ -93,8 +97,8 @@ def main():
             if ended and args.loader_workers:
                 next(iter(loader))
             print(f"step loss={loss.item():.4f} exchanged={exchanged} rate={optimizer.param_groups[0].get('lr')}", flush=True)
-        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "given": text.given, "told": told,
-                    "own_evaluation_loss": held_out_loss(model, text, run.config, args.device),
+        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "told": told,
+                    "given": [index for index in text.given if index < training_samples(text, run.config)],
                     "bytes": {field: sum(getattr(one, field) for one in run.parameters.values()) for field in
                               ("module_bytes", "master_bytes", "host_bytes", "replica_bytes", "rule_bytes")}}
         if args.folder:

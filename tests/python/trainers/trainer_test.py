@@ -60,13 +60,14 @@ class TrainerTest(ExampleTest):
         run, model = self.join("loop", **steep)
         optimizer, losses, rates = distro_train.Optimizer(run), [], []
         collate = transformers.default_data_collator
-        for batch in run.batches(Lines(), collate, 2):  # as Trainer, to the bit: Muon makes more of other roundings
+        for batch in run.batches(Lines(), collate, 2, lambda batch: model(**batch).loss):  # as Trainer, to the bit: Muon makes more of other roundings
             loss = model(**batch).loss
             loss.backward()
             optimizer.step(loss)
             losses.append(loss.item())
             rates.append(optimizer.param_groups[0]["lr"])
         losses, rates = [sum(pair) / 2 for pair in zip(losses[::2], losses[1::2])], rates[1::2]
+        held_out = run.summary()["last_evaluation_loss"]
         run, model = self.join("trainer", **steep)
         args = self.arguments()
         trainer = self.trainer(run, model, args, data_collator=collate)
@@ -77,6 +78,7 @@ class TrainerTest(ExampleTest):
             self.assertAlmostEqual(own, wanted, places=3)
         self.assertEqual(self.logged(trainer, "learning_rate"), rates)
         self.assertLess(losses[-1], losses[0] - 0.5)
+        self.assertAlmostEqual(run.summary()["last_evaluation_loss"], held_out, places=3)
         self.assertEqual((args.max_steps, args.gradient_accumulation_steps), (-1, 1), "the user's arguments stay")
 
     def test_an_optimizer_and_a_schedule_of_the_user(self):

@@ -44,7 +44,7 @@ class Lead:
         self._state: InnerState | None = None
         self._closed = False
         self._trouble = ""  # the last warning
-        #: What the training thread waits for: joined, gradient, end; empty while it works.
+        #: What the training thread waits for: joined, evaluate, gradient, end; empty while it works.
         self.asked = ""
 
     def masters(self) -> dict[str, torch.Tensor]:
@@ -69,8 +69,8 @@ class Lead:
             optimizer.load_state_dict(inner)
 
     def advance(self, loss: float) -> bool:
-        """Answers the request with the loss of a step, and serves the training thread until it asks for
-        a gradient or ends. Returns whether a round ended. Afterwards all processes have the same module."""
+        """Answers the request with the loss of a step, or of an evaluation, and serves the training thread until it
+        asks for another or ends. Returns whether a round ended. Afterwards all processes have the same module."""
         return bool(self._shared(lambda: self._advance(loss))["round_ended"])
 
     def samples(self, size: int) -> tuple[list[int], list[int]]:
@@ -80,6 +80,17 @@ class Lead:
         given: tuple[list[int], list[int]] = self._shared(
             lambda: {"samples": (self._session.samples(size), self._session.expected(size))}, tensors=False
         )["samples"]
+        return given
+
+    def held_out(self, size: int | None) -> tuple[int, int]:
+        """Of a data set of this size, the first sample that is held out, and how many of them an evaluation reads.
+        None: the program does not evaluate."""
+        self._session.set_evaluates(size is not None)
+        if size is None:
+            return 0, 0
+        given: tuple[int, int] = self._shared(lambda: {"samples": self._session.held_out(size)}, tensors=False)[
+            "samples"
+        ]
         return given
 
     def ending(self) -> tuple[str, str, str]:
@@ -126,7 +137,7 @@ class Lead:
         return found
 
     def _advance(self, loss: float) -> dict[str, Any]:
-        if self.asked in ("joined", "gradient"):
+        if self.asked in ("joined", "evaluate", "gradient"):
             self._session.answer(loss)
         self.asked = ""
         begins = True
@@ -135,7 +146,7 @@ class Lead:
             begins = request[1]
             self._serve(request)
         self._raise_if_failed()
-        return {"round_ended": begins or self.asked == "end", "asked": self.asked}
+        return {"round_ended": begins or self.asked in ("evaluate", "end"), "asked": self.asked}
 
     def _shared(self, work: Any, tensors: bool = True) -> dict[str, Any]:
         """Calls work() and shares its result or error, and the module, with the other processes."""
@@ -170,7 +181,7 @@ class Lead:
 
     def _serve(self, request: tuple[str, bool, float, int]) -> None:
         kind, _, rate, local_steps = request
-        if kind in ("joined", "gradient", "end"):
+        if kind in ("joined", "evaluate", "gradient", "end"):
             self.asked = kind
         elif kind == "save":
             self._session.answer(self._keep(local_steps))

@@ -72,6 +72,10 @@ class Reader(Generic[Item, Batch]):
         self._begin_more()
         return reading.result()
 
+    def read(self, samples: Sequence[int]) -> Batch:
+        """The same of samples that are not read ahead."""
+        return self._thread.submit(self._read, tuple(samples)).result()
+
     def _begin_more(self) -> None:
         for batch in self._expected:
             if len(self._begun) >= _AHEAD:

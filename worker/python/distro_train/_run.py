@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ._follower import Follower
+from ._held_out import HeldOut, Loss, parts_of_held_out
 from ._lead import Lead
 from ._library import trainable
 from ._memory import ParameterMemory
@@ -49,6 +50,7 @@ class Run:
         self._progress = Progress()
         self._buffers: Buffers | None = None
         self._reader: Reader[Any, Any] | None = None
+        self._held_out: HeldOut | None = None
         self._closed = False
         self._batches = 0  # of the step: how many there are, which are given and stepped, their loss
         self._given = 0
@@ -82,17 +84,22 @@ class Run:
         dataset: MapDataset[Item],
         collate: Callable[[list[Item]], Batch],
         batch_size: int | None = None,
+        held_out_loss: Callable[[Batch], torch.Tensor | float] | None = None,
     ) -> Iterator[Batch]:
         """The samples of this worker's steps, as batches, until the run is done.
 
-        dataset     the same on every worker; its last held_out_fraction is never read
-        collate     makes a batch of a list of samples
-        batch_size  samples per batch, a divisor of those of a step; None: all of a step.
-                    Gradients of smaller batches are accumulated; the last batch's `step` steps
+        dataset        the same on every worker; its last held_out_fraction is never trained on
+        collate        makes a batch of a list of samples
+        batch_size     samples per batch, a divisor of those of a step; None: all of a step.
+                       Gradients of smaller batches are accumulated; the last batch's `step` steps
+        held_out_loss  the model's loss of such a batch, mean over its samples, nats a token; called for
+                       the samples that are held out, without gradients and with the model in
+                       evaluation, when run.json says: evaluation_interval_rounds, evaluation_samples.
+                       None: this worker does not evaluate
 
-        Both are called on a separate thread, ahead of the steps: for the rest of the round, and for
-        the announced part of the next one; on a GPU on the stream that is current at the first batch.
-        Each of several processes has an equal part of a step's samples.
+        The data set and collate are called on a separate thread, ahead of the steps: for the rest of the
+        round, and for the announced part of the next one; on a GPU on the stream that is current at the
+        first batch. Each of several processes has an equal part of a step's samples.
 
         Call Optimizer.step once for each batch. Waits for the network. Error: the run ended. Raises
         what the data set raises. TypeError: the data set has no length or no index. ValueError: as
@@ -102,6 +109,7 @@ class Run:
         device = next(iter(self.named_parameters.values())).device
         with Reader(dataset, collate, device) as reader:
             self._reader = reader
+            self._evaluate_with(held_out_loss, reader, len(dataset), batch_size)
             for samples in self._slots(len(dataset), batch_size, reader):
                 yield reader.take(samples)
 
@@ -109,6 +117,8 @@ class Run:
         """For programs that read by themselves: yields indices into a data set of `size` samples.
 
         ValueError: a batch_size that does not divide, or too few samples."""
+        self._held_out = None
+        self._worker.held_out(None)
         return self._slots(size, batch_size, None)
 
     def save(self, folder: str) -> None:
@@ -188,7 +198,7 @@ class Run:
     def _slots(self, size: int, batch_size: int | None, reader: Reader[Any, Any] | None) -> Iterator[list[int]]:
         if self._optimizer is None:
             raise RuntimeError("make distro_train.Optimizer(run) before the first batch")
-        rank, ranks = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)
+        rank, ranks = self._place()
         if self._worker.asked == "joined":
             self._advance(0.0)
         while self._worker.asked == "gradient":
@@ -204,6 +214,22 @@ class Run:
                 if self._stepped != self._given:
                     raise RuntimeError("Optimizer.step was not called for the last batch")
 
+    def _evaluate_with(self, loss: Loss | None, reader: Reader[Any, Any], size: int, batch_size: int | None) -> None:
+        first, count = self._worker.held_out(None if loss is None else size)
+        self._held_out = None
+        if loss is not None and count > 0:
+            rank, ranks = self._place()
+            batch = batch_size or max(1, self.config["samples_per_worker"] // ranks)
+            self._held_out = HeldOut(self._model, loss, reader, parts_of_held_out(first, count, batch, rank, ranks))
+
+    def _evaluate(self) -> float:
+        loss = 0.0 if self._held_out is None else self._held_out.evaluate()
+        return loss if self._ranks is None else self._ranks.mean(loss) * self._ranks.size
+
+    def _place(self) -> tuple[int, int]:
+        """The rank of this process, and how many there are."""
+        return (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)
+
     def _check_model(self) -> None:
         """RuntimeError: the module trains other parameters than when it was given to `connect`."""
         current = dict(zip(*trainable(self._model)))
@@ -215,11 +241,13 @@ class Run:
                 )
 
     def _advance(self, loss: float) -> bool:
-        """Continues to the next gradient or the end. Returns whether a round ended."""
+        """Continues to the next gradient or the end, and evaluates in between. Returns whether a round ended."""
         trains = self._worker.asked == "gradient"
         ended = self._worker.advance(loss)
         if ended and self._buffers is not None:
             self._buffers.restore()
+        while self._worker.asked == "evaluate":
+            self._worker.advance(self._evaluate())
         for parameter in self.named_parameters.values():
             parameter.grad = None
         if trains and ended and (self._ranks is None or self._ranks.rank == 0):

@@ -16,7 +16,7 @@ that determines the next samples.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -46,7 +46,8 @@ class RunTrainerMixin:
 
     per_device_train_batch_size divides samples_per_worker of run.json; gradients are accumulated
     over a step. Logging, evaluation, saving, bf16, gradient checkpointing and torch_compile are
-    Trainer's. What it logs as loss is the mean over the step's labels.
+    Trainer's; it evaluates on the samples that run.json holds out too, for the run's status page.
+    What it logs as loss is the mean over the step's labels.
 
     ValueError: arguments that a run does not support, or a model that is not the run's; names them and
     the remedy. `train` raises what Optimizer.step raises."""
@@ -89,7 +90,15 @@ class RunTrainerMixin:
         """The batches of this worker's steps."""
         loader = super().get_train_dataloader()  # type: ignore[misc]  # which has Trainer's view of both
         size = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
-        return _Batches(self.run, loader.dataset, loader.collate_fn, size)
+        return _Batches(self.run, loader.dataset, loader.collate_fn, size, self._loss_of)
+
+    def _loss_of(self, batch: Any) -> torch.Tensor:
+        loss: torch.Tensor = self.prediction_step(  # type: ignore[attr-defined]
+            self.model,  # type: ignore[attr-defined]
+            batch,
+            prediction_loss_only=True,
+        )[0]
+        return loss
 
     def training_step(self, *positional: Any, **named: Any) -> torch.Tensor:
         """Trainer's loss of a part of a step; the parts add up to the step's loss."""
@@ -151,18 +160,24 @@ class _EndsWithRun(transformers.TrainerCallback):  # type: ignore[misc]
 class _Batches:
     """Trainer's data loader: without a length, and reads nothing before the step that determines the samples."""
 
-    def __init__(self, run: Run, dataset: Any, collate: Any, size: int) -> None:
+    def __init__(self, run: Run, dataset: Any, collate: Any, size: int, loss_of: Callable[[Any], torch.Tensor]) -> None:
         self._run = run
         self._dataset = dataset
         self._collate = collate
         self._size = size
+        self._loss_of = loss_of
 
     def __iter__(self) -> Iterator[Any]:
-        for parts in self._run.batches(self._dataset, self._parts):
-            yield from parts
+        for parts in self._run.batches(self._dataset, self._parts, held_out_loss=self._mean_loss):
+            yield from (batch for _, batch in parts)
 
-    def _parts(self, samples: list[Any]) -> list[Any]:
-        return [self._collate(samples[first : first + self._size]) for first in range(0, len(samples), self._size)]
+    def _parts(self, samples: list[Any]) -> list[tuple[int, Any]]:
+        """The batches of a step, each with its number of samples."""
+        parts = [samples[first : first + self._size] for first in range(0, len(samples), self._size)]
+        return [(len(part), self._collate(part)) for part in parts]
+
+    def _mean_loss(self, parts: list[tuple[int, Any]]) -> float:
+        return sum(size * self._loss_of(batch).item() for size, batch in parts) / sum(size for size, _ in parts)
 
 
 def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
