@@ -15,6 +15,7 @@ import torch
 from . import _files, _library
 from ._follower import Follower
 from ._lead import Lead
+from ._place import own_place
 from ._progress import show_log
 from ._ranks import ranks as find_ranks
 from ._reader import Fingerprinted
@@ -69,11 +70,19 @@ def connect(
     timeout      seconds until the module must have the run's parameters; None: no limit
     on_round     called after each round with the readings of Run.summary: on_round=wandb.log
 
+    In a process of `distro-train local` the run is the one on this machine, and this worker has a name and
+    a state_dir of its own.
+
     After torch.distributed.init_process_group all its processes are one worker, and each calls this
     with the same arguments: rank 0 joins the run, the others get what the module is to be from it.
 
     ValueError: an argument or a parameter that cannot be; names it and says what to do. Error: the
     run cannot be joined; its class says why."""
+    place = own_place()
+    if place is not None:
+        url, name, insecure = place.aggregator, place.name, True
+        invite = ca = cert = key = server_name = token_file = token = None
+        state_dir = place.state_dir() if state_dir is not None else None
     if token is not None and token_file is not None:
         raise ValueError("token, token_file: give one of them")
     if url is None and invite is None:
@@ -109,7 +118,7 @@ def connect(
         }
         session: Any = _library.new_session(names, parameters, options, state_interval_rounds)
         worker = Lead(session, named, state_dir, ranks)
-    run = Run(worker, model, named, said, own_token_file, ranks, on_round)
+    run = Run(worker, model, named, said, own_token_file, ranks, on_round, place)
     try:
         run.begin(timeout)
     except BaseException:

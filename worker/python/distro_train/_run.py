@@ -17,6 +17,7 @@ from ._lead import Lead
 from ._library import trainable
 from ._memory import ParameterMemory
 from ._module import Buffers, check
+from ._place import Place
 from ._progress import Progress
 from ._ranks import Ranks
 from ._reader import Batch, Item, MapDataset, Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
@@ -38,7 +39,9 @@ class Run:
         token_file: str | None,
         ranks: Ranks | None,
         on_round: Callable[[dict[str, Any]], None] | None,
+        place: Place | None,
     ) -> None:
+        self._local = place
         self._on_round = on_round
         self._worker = worker
         self._model = model
@@ -126,7 +129,8 @@ class Run:
         the module was made: a model of transformers or peft by its save_pretrained; any other as config.json and
         model.safetensors, which has its whole state dict. Of several processes only rank 0 writes. OSError: it
         cannot be written."""
-        self._worker.save(self._model, folder)
+        if self._local is None or self._local.saves:
+            self._worker.save(self._model, folder)
 
     def summary(self) -> dict[str, Any]:
         """Readings of this process so far (docs/worker.md, "Summary"), and `batches`, the batches
@@ -145,6 +149,8 @@ class Run:
         atexit.unregister(self._at_exit)
         self._progress.close()
         self._worker.close()
+        if self._local is not None and self.run_id and self._is_first():
+            self._local.keep(self.summary())
         if self._ranks is not None:
             self._ranks.close()
         if self._own_token_file is not None:
@@ -198,7 +204,7 @@ class Run:
     def _slots(self, size: int, batch_size: int | None, reader: Reader[Any, Any] | None) -> Iterator[list[int]]:
         if self._optimizer is None:
             raise RuntimeError("make distro_train.Optimizer(run) before the first batch")
-        rank, ranks = self._place()
+        rank, ranks = self._rank()
         if self._worker.asked == "joined":
             self._advance(0.0)
         while self._worker.asked == "gradient":
@@ -218,7 +224,7 @@ class Run:
         first, count = self._worker.held_out(None if loss is None else size)
         self._held_out = None
         if loss is not None and count > 0:
-            rank, ranks = self._place()
+            rank, ranks = self._rank()
             batch = batch_size or max(1, self.config["samples_per_worker"] // ranks)
             self._held_out = HeldOut(self._model, loss, reader, parts_of_held_out(first, count, batch, rank, ranks))
 
@@ -226,9 +232,12 @@ class Run:
         loss = 0.0 if self._held_out is None else self._held_out.evaluate()
         return loss if self._ranks is None else self._ranks.mean(loss) * self._ranks.size
 
-    def _place(self) -> tuple[int, int]:
+    def _rank(self) -> tuple[int, int]:
         """The rank of this process, and how many there are."""
         return (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)
+
+    def _is_first(self) -> bool:
+        return self._rank()[0] == 0
 
     def _check_model(self) -> None:
         """RuntimeError: the module trains other parameters than when it was given to `connect`."""
@@ -250,7 +259,7 @@ class Run:
             self._worker.advance(self._evaluate())
         for parameter in self.named_parameters.values():
             parameter.grad = None
-        if trains and ended and (self._ranks is None or self._ranks.rank == 0):
+        if trains and ended and self._is_first():
             self._progress.show(self._worker.progress(), last=self._worker.asked == "end")
             if self._on_round is not None:
                 self._on_round(self.summary())
