@@ -29,6 +29,7 @@ from distro_train._module import Buffers, check, describe
 from distro_train._progress import Progress
 from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
 from distro_train._state import InnerState
+from page import row_of
 from plain import Plain
 
 CONFIG = {"weight_decay": 0.1, "muon_momentum": 0.8, "adam_beta1": 0.9, "adam_beta2": 0.95, "adam_epsilon": 1e-8}
@@ -255,8 +256,9 @@ class ReaderTest(unittest.TestCase):
         self.assertEqual(parts_of_steps(range(11), 4, 1, 2, None), [[2, 3], [6, 7]])
         with self.assertRaisesRegex(ValueError, "3 processes"):
             parts_of_step(range(8), 0, 3, None)
-        with self.assertRaisesRegex(ValueError, "batch_size: 3"):
+        with self.assertRaisesRegex(ValueError, "batch_size: 3") as raised:
             parts_of_step(range(8), 0, 1, 3)
+        self.assertEqual(row_of(str(raised.exception)), "ValueError")
 
 
 class HeldOutTest(unittest.TestCase):
@@ -391,6 +393,8 @@ class RefusalTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, what) as raised:
                 self.connect(**arguments)
             self.assertNotIn("--", re.sub(r"distroctl invite .*", "", str(raised.exception)), "flags are of programs")
+            if "model" in arguments:
+                self.assertEqual(row_of(str(raised.exception)), "ValueError")
 
     def test_an_invite(self):
         for changes, kind, what in (({"expires": "2020-01-01T00:00:00Z"}, distro_train.NotAuthorized, "expired at 2020"),
@@ -526,12 +530,14 @@ class ModuleTest(unittest.TestCase):
         change(other)
         with self.assertRaises(distro_train.OtherModel) as raised:
             check(other, json.dumps(describe(Plain())) if description is None else description)
-        return str(raised.exception)
+        return str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")
 
     def test_what_is_trained_may_differ_and_the_rest_may_not(self):
         check(Plain(seed=2), json.dumps(describe(Plain())))
         with torch.no_grad():
-            self.assertIn("'frozen.bias' differs: it has other values than the run's", self.refusal(lambda one: one.frozen.bias.fill_(1)))
+            other_values = self.refusal(lambda one: one.frozen.bias.fill_(1))
+            self.assertEqual(other_values, "'frozen.bias' differs: it has other values than the run's")
+            self.assertEqual(row_of(other_values), "OtherModel")
             self.assertIn("'norm.running_mean' differs", self.refusal(lambda one: one.norm.running_mean.fill_(1)))
         self.assertIn("'frozen.weight' differs: it is bfloat16 [48, 64], and the run's is float32 [48, 64]",
                       self.refusal(lambda one: one.frozen.bfloat16()))
@@ -546,8 +552,9 @@ class ModuleTest(unittest.TestCase):
 
         run = json.dumps(describe(adapted(r=4, target_modules={"a", "b"}, base_model_name_or_path="here")))
         check(adapted(r=4, target_modules={"b", "a"}, base_model_name_or_path="there"), run)
-        with self.assertRaisesRegex(distro_train.OtherModel, "adapter 'default': 'r' differs: it is 8, and the run's is 4"):
+        with self.assertRaisesRegex(distro_train.OtherModel, "adapter 'default': 'r' differs: it is 8, and the run's is 4") as raised:
             check(adapted(r=8, target_modules={"a", "b"}), run)
+        self.assertEqual(row_of(str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")), "OtherModel")
 
     def test_what_is_no_description_is_refused(self):
         whole = json.dumps(describe(Plain()))
@@ -601,8 +608,9 @@ class FingerprintTest(unittest.TestCase):
 
         for dataset, what in ((torch.utils.data.DataLoader([1]), r"is a DataLoader.*loader\.collate_fn"), (Stream(), "a Stream has no length"),
                               (iter([1]), "a list_iterator has no length"), ({1, 2}, "a set has no")):
-            with self.assertRaisesRegex(TypeError, what):
+            with self.assertRaisesRegex(TypeError, what) as raised:
                 check_is_a_map(dataset)
+            self.assertEqual(row_of(str(raised.exception)), "TypeError")
         for dataset in ([1], torch.utils.data.TensorDataset(torch.ones(2))):
             check_is_a_map(dataset)
 

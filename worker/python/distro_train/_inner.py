@@ -60,7 +60,7 @@ class RunOptimizer(torch.optim.Optimizer):
             if group["lr"] != self._rate:
                 raise ValueError(
                     f"Optimizer(run): the rate was set to {group['lr']}, and run.json decides it: leave the scheduler "
-                    "out, or give `inner`, the optimizer that it is to act on"
+                    "out, or give Optimizer(run, inner) the optimizer that it is to act on"
                 )
         for group in self.param_groups:
             group["lr"] = rate
