@@ -29,7 +29,7 @@ from distro_train._module import Buffers, check, describe
 from distro_train._progress import Progress
 from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
 from distro_train._state import InnerState
-from page import row_of
+from page import classes_by_code, reasons_by_code, row_of
 from plain import Plain
 
 CONFIG = {"weight_decay": 0.1, "muon_momentum": 0.8, "adam_beta1": 0.9, "adam_beta2": 0.95, "adam_epsilon": 1e-8}
@@ -403,6 +403,13 @@ class RefusalTest(unittest.TestCase):
             with self.assertRaisesRegex(kind, what) as raised:
                 self.connect(**self.by_invite(**changes))
             self.assertNotIn("--", str(raised.exception).replace("--listen", ""))
+
+    def test_the_page_has_the_class_of_each_exit_code(self):
+        classes, reasons = classes_by_code(), reasons_by_code()
+        self.assertGreater(len(classes), 20)
+        for code, name in classes:
+            wanted = {"ValueError"} if code == 2 else {type(error_of("", reason, "")).__name__ for reason in reasons[code]}
+            self.assertIn(name, wanted, code)
 
     def test_a_data_set_is_the_one_that_was_said(self):
         class Named(list):

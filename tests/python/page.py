@@ -2,7 +2,8 @@
 import pathlib
 import re
 
-PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md").read_text()
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "troubleshooting.md").read_text()
 SECTION = re.search(r"^## Python programs\n(.*?)^## ", PAGE, re.M | re.S)[1]
 
 
@@ -15,3 +16,15 @@ def row_of(message):
         if f"`{words}`" in row:
             return row.split(" | ")[2].strip("`")
     return None
+
+
+def classes_by_code():
+    """[(exit code, class)] of the rows that have both."""
+    found = re.findall(r" \| (\d+)(?:; [^|]*)? \| `(\w+)` \| ", PAGE)
+    return [(int(code), name) for code, name in found]
+
+
+def reasons_by_code():
+    """{exit code of distro-worker: the reasons in docs/worker.md}"""
+    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", (DOCS / "worker.md").read_text(), re.M)
+    return {int(code): re.findall(r"`([a-z_]+)`", text.split(":")[0]) for code, text in rows}
