@@ -26,5 +26,6 @@ def classes_by_code():
 
 def reasons_by_code():
     """{exit code of distro-worker: the reasons in docs/worker.md}"""
-    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", (DOCS / "worker.md").read_text(), re.M)
+    section = (DOCS / "worker.md").read_text().partition("## Exit codes\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", section, re.M)
     return {int(code): re.findall(r"`([a-z_]+)`", text.split(":")[0]) for code, text in rows}
