@@ -112,7 +112,7 @@ class InnerTest(unittest.TestCase):
         later.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         self.steps(later, [1])  # its own rate goes on
         later.param_groups[-1]["lr"] /= 2
-        with self.assertRaisesRegex(ValueError, "the rate was set to 0.01, and run.json decides it.*`inner`"):
+        with self.assertRaisesRegex(ValueError, r"the rate was set to 0.01, and run.json decides it.*Optimizer\(run, inner\)"):
             self.steps(later, [2])
 
     def test_reset_forgets(self):

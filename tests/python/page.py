@@ -9,7 +9,7 @@ SECTION = re.search(r"^## Python programs\n(.*?)^## ", PAGE, re.M | re.S)[1]
 
 def row_of(message):
     """The class in the row that has the message; what differs from case to case is in capitals there. None: no row has it."""
-    words = re.sub(r"'[^']+'", "NAME", message)
+    words = re.sub(r"'[^']+'|\"[^\"]+\"", "NAME", message)
     words = re.sub(r"(?<!rank )\b\d+(\.\d+)?\b", "N", words)
     words = re.sub(r"a \w+ has no length", "a TYPE has no length", words)
     for row in SECTION.splitlines():
