@@ -24,7 +24,7 @@ from distro_train._connect import _name_of_tokenizer
 from distro_train._errors import error_of
 from distro_train._held_out import HeldOut, parts_of_held_out
 from distro_train._inner import RunOptimizer
-from distro_train._library import trainable
+from distro_train._library import load, trainable
 from distro_train._module import Buffers, check, describe
 from distro_train._progress import Progress
 from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
@@ -282,6 +282,17 @@ class HeldOutTest(unittest.TestCase):
             with self.assertRaises(ZeroDivisionError):
                 HeldOut(model, lambda batch: 1 / 0, reader, parts_of_held_out(90, 10, 4, 0, 1)).evaluate()
             self.assertEqual([module.training for module in model.modules()], [True, True, True, False])
+
+
+class LibraryTest(unittest.TestCase):
+    def test_another_pytorch_is_refused_by_both_versions(self):
+        for version in ("2.9.1", "2.16.0a0+git1234567", "3.0.0"):
+            with mock.patch("torch.__version__", version), \
+                    self.assertRaisesRegex(ImportError, rf"is for PyTorch 2\.10 to 2\.\d+, and this is {re.escape(version)}: pip install"):
+                load()
+        with mock.patch("torch.ops.load_library", mock.Mock(side_effect=OSError("libprotobuf.so.32: cannot open"))), \
+                self.assertRaisesRegex(ImportError, rf"and this is {re.escape(torch.__version__)}; its library does not load: libprotobuf"):
+            load()
 
 
 class ModelTest(unittest.TestCase):

@@ -1,6 +1,7 @@
-// The interface to Python: torch.classes.distro_train.Session and torch.ops.distro_train.*, used
-// only by the package distro_train beside this file. Torch calls them without Python's global lock.
-// The Python C API is not used.
+// The interface to Python: torch.classes.distro_train.Session, used only by the package distro_train
+// beside this file. Torch calls it without Python's global lock. The Python C API is not used.
+// Functions are static methods of the class: Library::def has another symbol in each few versions
+// of PyTorch (it names at::Tag), and one library serves several of them.
 #include <map>
 #include <tuple>
 
@@ -169,9 +170,9 @@ TORCH_LIBRARY(distro_train, library) {
       .def("parameters", &PythonSession::Parameters)
       .def("model_config", &PythonSession::ModelConfig)
       .def("save_companions", &PythonSession::SaveCompanions)
-      .def("save", &PythonSession::Save);
-  library.def("fingerprint", &FingerprintOf);
-  library.def("write_folder", &WriteFolder);
+      .def("save", &PythonSession::Save)
+      .def_static("fingerprint", &FingerprintOf)
+      .def_static("write_folder", &WriteFolder);
 }
 
 }  // namespace

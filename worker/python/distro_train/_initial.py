@@ -44,7 +44,7 @@ def save_initial(
         config = known.to_dict() if hasattr(known, "to_dict") else {}
     listed = _trained(model, names, parameters, outside) if outside is not None else _ends(model, names, parameters)
     text = json.dumps({**(config or {}), "distro_outside": sorted(set(listed))}, indent=2)
-    torch.ops.distro_train.write_folder(folder, text, names, parameters)
+    torch.classes.distro_train.Session.write_folder(folder, text, names, parameters)
     described = describe(model)
     for adapter in adapters_of(model).values():
         adapter.save_pretrained(folder)  # adapter_config.json

@@ -10,9 +10,25 @@ import torch
 
 _WHOLE_ONLY = "each process must have the whole module: use DistributedDataParallel"
 
-torch.ops.load_library(  # type: ignore[no-untyped-call]
-    str(pathlib.Path(__file__).parent / "libdistro_train.so")
-)
+_PYTORCH = ((2, 10), (2, 12))  # the first and the last version with which the tests of the package pass
+
+
+def load() -> None:
+    """ImportError: another PyTorch, or the system lacks what the library needs."""
+    first, last = (".".join(map(str, version)) for version in _PYTORCH)
+    runs_with = f"distro_train: is for PyTorch {first} to {last}, and this is {torch.__version__}"
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if not _PYTORCH[0] <= version <= _PYTORCH[1]:
+        raise ImportError(f"{runs_with}: pip install 'torch=={last}.*', or a distro-train for this one")
+    try:
+        torch.ops.load_library(  # type: ignore[no-untyped-call]
+            str(pathlib.Path(__file__).parent / "libdistro_train.so")
+        )
+    except OSError as error:
+        raise ImportError(f"{runs_with}; its library does not load: {error.__cause__ or error}") from error
+
+
+load()
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
@@ -57,4 +73,4 @@ def fingerprint_of_tokens(path: str) -> str:
     """The fingerprint of a file of tokens or text, the same as distro-worker's for --data.
 
     Reads the file once. ValueError: there is no such file, or it holds no tokens."""
-    return str(torch.ops.distro_train.fingerprint(path))
+    return str(torch.classes.distro_train.Session.fingerprint(path))
