@@ -2,13 +2,17 @@
 # system's and rewrites CUDA flags (docs/development.md, "LibTorch").
 #
 # DISTRO_TORCH_DIR: a folder with include/ and lib/ of LibTorch 2.11.0. Default: the one that scripts/install_dependencies
-# puts into .deps; with DISTRO_CUDA first the one of `--cuda`, with the libraries that Torch loads on a GPU.
+# puts into .deps; with DISTRO_CUDA first the one of `--cuda`, with the libraries that Torch loads on a GPU; for `pip install .`
+# first the PyTorch of the Python that pip is of, which the package will run with.
 set(DISTRO_TORCH_DIR "" CACHE PATH "LibTorch 2.11.0 (folder with include/ and lib/)")
 if(NOT DISTRO_TORCH_DIR AND NOT "$ENV{DISTRO_TORCH_DIR}" STREQUAL "")
   set(DISTRO_TORCH_DIR "$ENV{DISTRO_TORCH_DIR}" CACHE PATH "" FORCE)
 endif()
 if(NOT DISTRO_TORCH_DIR)
-  if(DISTRO_CUDA)
+  if(SKBUILD)
+    get_filename_component(torch_python "${Python_EXECUTABLE}" DIRECTORY)
+    file(GLOB candidates "${torch_python}/../lib/python3.*/site-packages/torch")
+  elseif(DISTRO_CUDA)
     file(GLOB candidates "${CMAKE_SOURCE_DIR}/.deps/cuda/lib/python3.*/site-packages/torch")
   endif()
   if(NOT candidates)
