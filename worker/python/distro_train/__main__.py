@@ -55,7 +55,8 @@ def main() -> int:
             model=given.model,
             workers=given.workers,
             rounds=given.rounds,
-            command=[sys.executable, str(given.program), *given.arguments],
+            program=given.program,
+            arguments=given.arguments,
         )
     except Refused as error:
         print(f"distro-train: {error}", file=sys.stderr)

@@ -31,9 +31,9 @@ class Refused(Exception):
 class LocalRun:
     """Starts and ends the processes.
 
-    config   run.json; `start_workers` and `min_workers` become what fits the number of workers
-    model    folder of the run's initial parameters
-    command  of a worker
+    config     run.json; `start_workers` and `min_workers` become what fits the number of workers
+    model      folder of the run's initial parameters
+    program    of a worker, with its arguments
 
     Refused: an argument that cannot be."""
 
@@ -44,7 +44,8 @@ class LocalRun:
         model: pathlib.Path,
         workers: int,
         rounds: int | None,
-        command: list[str],
+        program: pathlib.Path,
+        arguments: list[str],
     ) -> None:
         if aggregator is None or not os.access(aggregator, os.X_OK):
             raise Refused(
@@ -57,13 +58,13 @@ class LocalRun:
             raise Refused(
                 f"--model: {model} is no folder: make it with distro_train.save_initial(model, {str(model)!r})"
             )
-        if not os.path.exists(command[1]):
-            raise Refused(f"{command[1]}: there is no such program")
+        if not program.exists():
+            raise Refused(f"{program}: there is no such program")
         self._config = _config_of(config, workers, rounds)
         self._aggregator = aggregator
         self._model = model
         self._workers = workers
-        self._command = command
+        self._command = [sys.executable, str(program), *arguments]
         self._children: dict[str, _Child] = {}
 
     def run(self) -> int:
@@ -202,7 +203,10 @@ def _config_of(path: pathlib.Path, workers: int, rounds: int | None) -> dict[str
         raise Refused(f"--run: {path}: is no JSON: {error}") from None
     if not isinstance(config, dict):
         raise Refused(f"--run: {path}: is no JSON object")
-    fitting = {"start_workers": workers, "min_workers": min(config.get("min_workers", 1), workers)}
+    fitting = {"start_workers": workers}
+    fewest = config.get("min_workers")
+    if isinstance(fewest, int) and fewest > workers:
+        fitting["min_workers"] = workers
     if rounds is not None:
         fitting["rounds"] = rounds
     changed = [f"{key} {value}" for key, value in fitting.items() if config.get(key) not in (None, value)]
