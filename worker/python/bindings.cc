@@ -1,7 +1,7 @@
-// The interface to Python: torch.classes.distro_train.Session, used only by the package distro_train
-// beside this file. Torch calls it without Python's global lock. The Python C API is not used.
-// Functions are static methods of the class: Library::def has another symbol in each few versions
-// of PyTorch (it names at::Tag), and one library serves several of them.
+// The interface to Python: torch.classes.distro_train.Session, used only by the package
+// distro_train beside this file. Torch calls it without Python's global lock. The Python C API is
+// not used. Functions are static methods of the class: Library::def has another symbol in every few
+// versions of PyTorch, as it names at::Tag, and one library serves several of them.
 #include <map>
 #include <tuple>
 
