@@ -55,7 +55,8 @@ Trainer::Trainer(TrainerOptions options, Dependencies deps, Observer observer)
                       .objective = deps_.objective,
                       .phases = deps_.phases,
                       .goes_on = [this] { return CheckGoesOn(); }}),
-      epoch_(deps_.run->epoch()) {
+      epoch_(deps_.run->epoch()),
+      ready_(deps_.ready == nullptr) {
   summary_.worker = options_.worker;
   summary_.incarnation = options_.incarnation;
   summary_.run_id = deps_.run->run_id();
@@ -71,7 +72,9 @@ void Trainer::Resume(const WorkerState& state) {
 }
 
 absl::Status Trainer::Run() {
-  absl::Status status = FollowRun();
+  // Before Follow: afterwards rounds wait for this worker, unless it is not ready.
+  absl::Status status = ready_ ? Evaluate() : absl::OkStatus();
+  if (status.ok()) status = FollowRun();
   while (NeedsResync(status) && ResyncMayHelp()) {
     status = Resync(status);
     if (status.ok()) status = FollowRun();
@@ -92,7 +95,7 @@ absl::Status Trainer::FollowRun() {
   if (!ready_) {
     DISTRO_RETURN_IF_ERROR(CatchUp());
     Observe();
-    if (deps_.ready != nullptr) DISTRO_RETURN_IF_ERROR(deps_.ready());
+    DISTRO_RETURN_IF_ERROR(deps_.ready());
     DISTRO_RETURN_IF_ERROR(Evaluate());
     ready_ = true;
   }

@@ -93,7 +93,7 @@ class Trainer {
   // Continues from an earlier process's state, which the learner has restored.
   void Resume(const WorkerState& state);
 
-  // Follows the run, evaluates and trains until it is done; then writes the checkpoint and
+  // Evaluates, follows the run and trains until it is done; then writes the checkpoint and
   // evaluates again. If the log does not continue the parameters, it resyncs from a snapshot and
   // keeps the momentum. Returns the final status of the exchange; `diverged` or `pruned`: a resync
   // did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
@@ -225,7 +225,7 @@ class Trainer {
   uint64_t uploaded_samples_ = 0;  // first sample of the slot of uploaded_round_
   uint64_t pending_samples_ = 0;   // first sample of the slot of the pending update
   EpochId epoch_;                  // the highest seen
-  bool ready_ = false;             // rounds may wait for this worker
+  bool ready_;                     // rounds may wait for this worker
   std::optional<RoundId> resynced_at_;
   uint64_t rounds_since_resync_ = 0;
   uint64_t abstentions_in_a_row_ = 0;
