@@ -47,6 +47,7 @@ TEST_F(PrepareProcessDeathTest, AMappedFileThatBecomesShorterIsNamed) {
   const std::string path = folder.File("model.safetensors");
   ASSERT_TRUE(WriteFileAtomically(path, std::string(1 << 16, 'x')).ok());
   const auto run = [&path] {
+    std::signal(SIGBUS, SIG_DFL);  // sanitizers have a handler of their own
     PrepareProcess();
     MappedFile closed = *MappedFile::Open(path);
     MappedFile file = *MappedFile::Open(path);
@@ -61,6 +62,7 @@ TEST_F(PrepareProcessDeathTest, AMappedFileThatBecomesShorterIsNamed) {
 
 TEST_F(PrepareProcessDeathTest, AnyOtherSigbusIsACrash) {
   const auto run = [] {
+    std::signal(SIGBUS, SIG_DFL);  // as above
     PrepareProcess();
     raise(SIGBUS);
   };
