@@ -3,8 +3,13 @@
 // Everything here is a template over L, and each L is used for one instruction set only. Symbols
 // emitted by a file compiled for AVX2 therefore differ from the baseline's, and the linker cannot
 // use AVX2 code on a CPU without it. Keep this rule: no inline function without L, in its arguments
-// or in their types, in these files, and only types from the standard library.
+// or in their types, in these files, and only types from the standard library. Intrinsics have no
+// symbol: they are always inlined.
 #pragma once
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 #include <cstdint>
 
@@ -49,14 +54,12 @@ template <int L, typename V>
 template <int L>
 [[gnu::always_inline]] inline I32<L> PairProducts(I32<L> a, I32<L> b) {
 #ifdef __SSE2__
-  using Halves = typename Of<2 * L, int16_t>::Type;
   if constexpr (L == 4) {
-    return (I32<L>)__builtin_ia32_pmaddwd128((Halves)a, (Halves)b);
+    return (I32<L>)_mm_madd_epi16((__m128i)a, (__m128i)b);
   } else if constexpr (L == 8) {
-    return (I32<L>)__builtin_ia32_pmaddwd256((Halves)a, (Halves)b);
+    return (I32<L>)_mm256_madd_epi16((__m256i)a, (__m256i)b);
   } else {
-    constexpr int kAll = -1;
-    return (I32<L>)__builtin_ia32_pmaddwd512_mask((Halves)a, (Halves)b, I32<L>{}, kAll);
+    return (I32<L>)_mm512_madd_epi16((__m512i)a, (__m512i)b);
   }
 #else
   return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
