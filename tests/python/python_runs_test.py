@@ -11,6 +11,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 import processes  # noqa: E402
 from processes import Aggregator, ProcessTest, Worker  # noqa: E402
+from gpu import require_gpu  # noqa: E402
 from page import row_of  # noqa: E402
 
 PYTHON = os.environ["DISTRO_TORCH_PYTHON"]
@@ -133,10 +134,21 @@ class PythonRunsTest(ProcessTest):
                                 "replica_bytes": 4 * parameters, "rule_bytes": 4 * parameters})
         self.assertAlmostEqual(by_run.summary()["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
 
+    def test_a_model_of_their_own_on_a_gpu(self):
+        require_gpu(self, PYTHON)
+        space = self.workspace
+        aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
+        workers = [self.start_python(name, aggregator, "--device", device, "--folder", space.folder / f"saved-{name}")
+                   for name, device in (("gpu", "cuda"), ("host", "cpu"))]
+        self.finish(workers)
+        self.assert_learned(workers[0])
+        saved = [(space.folder / f"saved-{worker.name}" / "model.safetensors").read_bytes() for worker in workers]
+        self.assertEqual(*saved, "the frozen part and the buffers too")
+        losses = [worker.summary()["last_evaluation_loss"] for worker in workers]
+        self.assertAlmostEqual(*losses, delta=0.01)
+
     def test_on_a_gpu_beside_a_worker_in_cpp(self):
-        asked = self.workspace.start("cuda", [PYTHON, "-c", "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"])
-        if asked.exit_code() != 0:
-            self.skipTest("torch.cuda.is_available() is False")
+        require_gpu(self, PYTHON)
         space = self.workspace
         aggregator = space.create_run(rounds=30, start_workers=3, min_workers=3, peak_learning_rate=0.01)
         native = space.start_worker("native", aggregator.grpc)
@@ -145,6 +157,7 @@ class PythonRunsTest(ProcessTest):
         self.finish([single, half, native])
         for worker in (single, half):
             self.assert_learned(worker)
+            self.assertAlmostEqual(worker.summary()["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
         # Pinned: each tensor takes the next power of two.
         self.assertIn(single.summary()["bytes"]["host_bytes"], range(4 * single.summary()["parameters"], 8 * single.summary()["parameters"]))
 

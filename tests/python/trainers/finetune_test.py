@@ -13,7 +13,8 @@ import torch
 import transformers
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-from examples import EXAMPLES, ExampleTest  # noqa: E402
+from examples import EXAMPLES, PYTHON, ExampleTest  # noqa: E402
+from gpu import require_gpu  # noqa: E402
 import processes  # noqa: E402
 
 sys.path.insert(0, str(EXAMPLES))
@@ -49,6 +50,21 @@ class FinetuneTest(ExampleTest):
         trained = [transformers.AutoModelForCausalLM.from_pretrained(self.workspace.folder / worker.name).state_dict()
                    for worker in workers]
         self.assertTrue(all(torch.equal(value, trained[1][name]) for name, value in trained[0].items()))
+
+    def test_on_a_gpu(self):
+        require_gpu(self, PYTHON)
+        for lora, rate, by in ((), 0.02, 1.0), (("--lora", "4"), 0.1, 0.2):
+            initial = self.workspace.folder / f"initial{len(lora)}"
+            self.run_to_its_end(f"init{len(lora)}", "init", "--model", self.base, "--out", initial, *lora)
+            self.workspace.data_dir = self.workspace.folder / f"data{len(lora)}"
+            aggregator = self.start_run(initial, rounds=ROUNDS, peak_learning_rate=rate, inner_optimizer="adamw" if lora else "muon")
+            workers = [self.train(f"{name}{len(lora)}", aggregator, self.base, *lora, "--device", *flags)
+                       for name, flags in (("gpu", ("cuda", "--bf16")), ("host", ("cpu",)))]
+            self.assert_equal_states(workers)
+            for worker in workers:
+                self.assert_learned(worker, by, ROUNDS)
+                self.assertTrue(list((self.workspace.folder / worker.name).glob("*.safetensors")), "saved")
+            aggregator.kill()
 
     def test_an_adapter(self):
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
