@@ -5,12 +5,11 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 
-from examples import EXAMPLES, HERE, PYTHON, ExampleTest  # which says where the next ones are
+from examples import EXAMPLES, HERE, PYTHON  # which says where the next ones are
 import processes
-from quickstart import ROOT, blocks_of
+from quickstart import ROOT, Typing, blocks_of
 
 sys.path.insert(0, str(ROOT / "tests" / "deploy"))
 import machines  # noqa: E402
@@ -19,21 +18,15 @@ import shaped_links  # noqa: E402
 PROGRAMS = {"python": f"exec {PYTHON} -B", "distro-train": f"exec {PYTHON} -B -m distro_train"}
 
 
-class PageTest(ExampleTest):
+class PageTest(Typing):
     """`rehearse`, `prepare`, `serve`, `train`: the page's commands."""
 
     def setUp(self):
         super().setUp()
         (_, self.rehearse), (_, self.prepare), (_, self.serve), (_, self.train) = blocks_of((ROOT / "docs" / "friends.md").read_text())
-        space = self.workspace
-        programs = space.folder / "bin"
-        programs.mkdir()
-        for name, program in (("distroctl", space.binaries.distroctl), ("distro-aggregator", space.binaries.aggregator)):
-            (programs / name).symlink_to(program)
         for name, command in PROGRAMS.items():  # a link to a Python would not find its packages
-            (programs / name).write_text(f'#!/bin/sh\n{command} "$@"\n')
-            (programs / name).chmod(0o755)
-        self.environment = {**os.environ, "PATH": machines.with_programs(programs), "TMPDIR": str(space.folder)}
+            (self.programs / name).write_text(f'#!/bin/sh\n{command} "$@"\n')
+            (self.programs / name).chmod(0o755)
 
 
 class LoopbackTest(PageTest):
@@ -50,36 +43,17 @@ class LoopbackTest(PageTest):
         shutil.copy(EXAMPLES / "nanogpt.py", folder)
         return folder
 
-    def adapted(self, commands):
-        for text, instead in self.replaced.items():
-            commands = commands.replace(text, instead)
-        return commands
-
-    def run_to_the_end(self, commands):
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", self.adapted(commands)], cwd=self.host, env=self.environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=processes.LIMIT_SECONDS)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stderr
-
-    def start(self, name, folder, commands, make):
-        command = ["env", f"PATH={self.environment['PATH']}", "bash", "-c", f"cd {folder}; exec {self.adapted(commands).strip()}"]
-        self.workspace.processes.append(make(name, command, self.workspace.folder))
-        return self.workspace.processes[-1]
-
     def test_its_commands_work(self):
-        self.assertIn("every worker has the parameters", self.run_to_the_end(self.rehearse))
-        self.run_to_the_end(self.prepare)
-        ports = self.workspace.folder / "friends.ports"
-        self.replaced["0.0.0.0:7700"] = f"127.0.0.1:0 --http 127.0.0.1:0 --port_file {ports}"
-        aggregator = self.start("aggregator", self.host, self.serve, lambda *what: processes.Aggregator(*what, ports)).await_ports()
-        port = aggregator.grpc.rpartition(":")[2]
+        self.assertIn("every worker has the parameters", self.bash(self.rehearse, self.host).stderr)
+        self.bash(self.prepare, self.host)
+        _, port = self.start_aggregator(self.serve, self.host)
         friends = []
         for name in ("w1", "w2", "w3"):
             home = self.machine(name)
             shutil.copytree(self.host / "initial", home / "initial")
             shutil.copy(self.host / f"{name}.invite", home)
             self.replaced["--invite w2.invite"] = f"--invite {name}.invite --aggregator localhost:{port}"
-            friends.append(self.start(name, home, self.train, processes.Process))
+            friends.append(self.start(name, self.train, home, processes.Process))
         states = set()
         for friend in friends:
             self.assertEqual(friend.exit_code(), 0, friend.log())

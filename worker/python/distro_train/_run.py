@@ -223,13 +223,14 @@ class Run:
     def _evaluate_with(self, loss: Loss | None, reader: Reader[Any, Any], size: int, batch_size: int | None) -> None:
         first, count = self._worker.held_out(None if loss is None else size)
         self._held_out = None
-        if loss is not None and count > 0:
+        if loss is not None and count > 0:  # none is held out: the training thread does not ask
             rank, ranks = self._rank()
             batch = batch_size or max(1, self.config["samples_per_worker"] // ranks)
             self._held_out = HeldOut(self._model, loss, reader, parts_of_held_out(first, count, batch, rank, ranks))
 
     def _evaluate(self) -> float:
-        loss = 0.0 if self._held_out is None else self._held_out.evaluate()
+        assert self._held_out is not None  # otherwise the training thread was told that nobody evaluates
+        loss = self._held_out.evaluate()
         return loss if self._ranks is None else self._ranks.mean(loss) * self._ranks.size
 
     def _rank(self) -> tuple[int, int]:
