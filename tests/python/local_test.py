@@ -18,8 +18,8 @@ class LocalTest(ExampleTest):
         self.run_to_its_end("init", "init", "--out", self.initial, "--layers", "2", "--width", "32", "--heads", "2", "--positions", "32")
         self.run_json = space.write_run(workers="python", start_workers=8, rounds=4000, peak_learning_rate=0.02, evaluation_interval_rounds=10)
 
-    def local(self, name, program, *arguments, workers=2, rounds=20, run=None):
-        command = [PYTHON, "-B", "-m", "distro_train", "local", "--workers", workers, "--rounds", rounds, "--run", run or self.run_json, "--model",
+    def local(self, name, program, *arguments, workers=2, rounds=20, run=None, before=()):
+        command = [*before, PYTHON, "-B", "-m", "distro_train", "local", "--workers", workers, "--rounds", rounds, "--run", run or self.run_json, "--model",
                    self.initial, "--aggregator_program", self.binaries.aggregator, program, *arguments]
         return self.workspace.start(name, command)
 
@@ -51,12 +51,14 @@ class LocalTest(ExampleTest):
         self.assertEqual(list(space.folder.glob("distro-train-*")), [])
 
     def test_interrupted(self):
-        local = self.nanogpt("local", rounds=4000)
-        processes.until(lambda: "round 2:" in local.log(), "it trains")
-        local.signal(signal.SIGINT)
-        self.assertEqual(local.exit_code(), 130, local.log())
-        self.assertEqual(local.log().count("KeyboardInterrupt\n"), 2, "each worker has left as after Ctrl-C")
-        self.assertEqual(list(self.workspace.folder.glob("distro-train-*")), [])
+        in_background = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # as a script starts what it does not wait for
+        for number, before in (signal.SIGINT, []), (signal.SIGTERM, in_background):
+            local = self.nanogpt(f"local{number}", rounds=4000, before=before)
+            processes.until(lambda: "round 2:" in local.log(), "it trains")
+            local.signal(number)
+            self.assertEqual(local.exit_code(), 130, local.log())
+            self.assertEqual(local.log().count("KeyboardInterrupt\n"), 2, "each worker has left as after Ctrl-C")
+            self.assertEqual(list(self.workspace.folder.glob("distro-train-*")), [])
 
     def test_one_that_fails_ends_all(self):
         program = self.program(f"import os, sys\nif '\"w2\"' in os.environ['DISTRO_TRAIN_LOCAL']: sys.exit('no data here')\n"

@@ -19,7 +19,7 @@ from ._files import open_to_read
 from ._place import Place
 
 _POLL_SECONDS = 0.05
-_PATIENCE_SECONDS = 60  # for a process that was asked to end
+_PATIENCE_SECONDS = 60  # for the workers, once they were asked to end
 _MOST_WORKERS = 64
 _LIBC = ctypes.CDLL(None)
 
@@ -134,9 +134,10 @@ class LocalRun:
         workers = [child for name, child in self._children.items() if name != "aggregator"]
         for worker in workers:
             worker.signal(signal.SIGINT)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         try:
             for worker in workers:
-                worker.wait(_PATIENCE_SECONDS)
+                worker.wait(deadline)
         except KeyboardInterrupt:
             _say("interrupted again: the workers are killed")
 
@@ -156,7 +157,7 @@ class _Child:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=_begin_as_child,
         )
         self._printer: threading.Thread | None = None
 
@@ -172,11 +173,12 @@ class _Child:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, deadline: float) -> None:
+        """Until it ends, or the monotonic clock reaches `deadline`."""
         try:
-            self._process.wait(seconds)
+            self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _say(f"{self.name} does not end within {seconds} s, and is killed")
+            _say(f"{self.name} has not ended {_PATIENCE_SECONDS} s after Ctrl-C, and is killed")
 
     def end(self) -> None:
         if self.code() is None:
@@ -254,6 +256,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _end_with_parent() -> None:
-    """So that nothing is left when this process is killed: PR_SET_PDEATHSIG."""
+def _begin_as_child() -> None:
+    """In the new process. PR_SET_PDEATHSIG: nothing is left when this one is killed. A shell starts what it runs in the
+    background with SIGINT ignored, and we ask workers to end by it."""
     _LIBC.prctl(1, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
