@@ -172,14 +172,6 @@ class Lab:
     def count(self):
         return len(self.lines)
 
-    def screened(self):
-        """The lines of the first text at screening size, with honest workers of the same data that miss nothing."""
-        usual = described(Run(), self.names[0])
-        fields = [name for name in usual if name not in ("method", "lr", "deltas")]
-        return [line for line in self.lines.values()
-                if all(line["run"].get(name) == usual[name] for name in fields) and "attack" not in line["run"]
-                and not {"attack", "backwards", "miss", "first_round"} & (line["run"].get("deltas") or {}).keys()]
-
     def run(self, runs):
         """The runs without a result."""
         if self.jobs == 0:

@@ -13,6 +13,7 @@ second --text is the one of the question `sizes`.
 import argparse
 import datetime
 import pathlib
+import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -21,7 +22,7 @@ import frontier  # noqa: E402
 import page  # noqa: E402
 from lab import MODELS, STEPS, TOKENS, Lab, NotRun, Run, parameters  # noqa: E402
 from questions import QUESTIONS  # noqa: E402
-from tuning import NOT_RUN, SHOWN, rows_of, size, table, tuned  # noqa: E402
+from tuning import NOT_RUN, SHOWN, bytes_of, rows_of, size, table, tuned  # noqa: E402
 
 
 def short_comparison(lab):
@@ -33,22 +34,22 @@ def short_comparison(lab):
     return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(lab, runs, cells))
 
 
-KINDS = {("deltas", "muon"): "Muon inside", ("deltas", "adamw"): "AdamW inside", ("signs", None): "signs", ("muon", None): "Muon, All-Reduce",
-         ("adamw", None): "AdamW, All-Reduce"}
-WORST = 2.5  # losses above it are not drawn
+COMPARED = ("AdamW, All-Reduce", "Muon, All-Reduce", "Muon inside, H = 1, K = 32", "Muon inside, H = 1, K = 8", "Muon inside, H = 5, K = 32",
+            "signs, K = 32")
 
 
 def draw_frontier(lab, folder):
-    """All runs at screening size, of every method."""
-    groups = {name: [] for name in KINDS.values()}
-    for line in lab.screened():
-        run, (steps, _, loss, sent, received) = line["run"], line["curve"][-1]
-        kind = (run["method"], run["deltas"].get("inner", "muon") if run["method"] == "deltas" else None)
-        bits = 8 / parameters(MODELS[run["model"]]) / steps
-        groups[KINDS[kind]].append((bits * sent, bits * (sent + received), loss))
-    if any(groups.values()):
+    """The mean loss of COMPARED, as tuned."""
+    found = {}
+    for name in COMPARED:
+        try:
+            run = tuned(lab, name)[0]
+            found[name] = (8 * bytes_of(lab, run)[0] / parameters(MODELS[run.model]), statistics.mean(lab.losses(run.seeds())))
+        except NotRun:
+            print(f"not drawn, since its runs have not been made: {name}")
+    if found:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "learning_frontier.svg").write_text(frontier.chart("What it costs and what it learns: a dot is a run of 300 steps", groups, WORST))
+        (folder / "learning_frontier.svg").write_text(frontier.chart(f"What it costs and what it learns in {STEPS} steps", found))
 
 
 def draw_curves(lab, folder):

@@ -107,14 +107,12 @@ class StudyTest(unittest.TestCase):
         study.write_report(self.lab(0), page)
         self.assertEqual(page.read_text(), text)
 
-    def test_only_honest_runs_of_the_usual_size_are_drawn(self):
-        one, usual = self.lab(1), tuning.deltas(1, 32, beta=0.8)
-        one.losses([usual, usual.having(attack="random"), usual.having(backwards=1), usual.having(model="1M"), usual.having(seed=2), usual.having(inner="adamw")])
-        self.assertEqual(len(one.screened()), 2)
-        study.draw_frontier(one, self.out)
+    def test_what_was_tuned_is_drawn(self):
+        tuning.tuned(self.lab(1), "AdamW, All-Reduce")
+        study.draw_frontier(self.lab(0), self.out)
         texts = [text.text for text in ElementTree.parse(self.out / "learning_frontier.svg").findall(".//{*}text")]
-        self.assertIn("AdamW inside", texts)
-        self.assertNotIn("signs", texts)
+        self.assertIn("AdamW, All-Reduce", texts)
+        self.assertNotIn("signs, K = 32", texts)
 
     def test_a_page_without_a_place_for_a_table_is_refused(self):
         page = self.out / "page.md"
@@ -155,13 +153,11 @@ class CurvesTest(unittest.TestCase):
 
 
 class FrontierTest(unittest.TestCase):
-    def test_is_what_nothing_cheaper_beats(self):
-        self.assertEqual(frontier.frontier([(3, 1.5), (1, 2), (2, 2.5), (2, 1.8), (4, 1.5)]), [(1, 2), (2, 1.8), (3, 1.5)])
-
-    def test_every_run_is_a_dot_of_both_panels_but_those_that_lost_too_much(self):
-        drawn = ElementTree.fromstring(frontier.chart("", {"a": [(0.1, 0.4, 2), (0.2, 0.9, 1.9)], "b": [(28, 56, 1.8)], "c": [(1, 2, 9)]}, worst=3))
-        self.assertEqual(len(drawn.findall(".//{*}circle")), 2 * 3 + 2)  # and two in the legend
-        self.assertEqual(len(drawn.findall(".//{*}polyline")), 2)
+    def test_a_method_is_a_point_with_its_name_inside_the_picture(self):
+        drawn = ElementTree.fromstring(frontier.chart("", {"<cheap>": (0.1, 2), "dear": (28, 1.8)}))
+        self.assertEqual(len(drawn.findall(".//{*}circle")), 2)
+        cheap, dear = (next(text for text in drawn.findall(".//{*}text") if text.text == name) for name in ("<cheap>", "dear"))
+        self.assertEqual((cheap.get("text-anchor"), dear.get("text-anchor")), ("start", "end"))
 
 
 if __name__ == "__main__":
