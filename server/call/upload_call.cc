@@ -86,8 +86,8 @@ absl::Status UploadCall::Begin(const v1::UploadFrame& frame) {
   if (!share) {
     return WithRetryAfter(
         ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
-                        absl::StrCat("the payloads that are arriving have all ", inflight_->limit(),
-                                     " bytes that they may have together")),
+                        absl::StrCat("uploads in flight use all ", inflight_->limit(),
+                                     " bytes of --inflight_bytes_limit")),
         kRetryAfter);
   }
   arriving_.emplace(

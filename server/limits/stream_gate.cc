@@ -194,8 +194,8 @@ absl::StatusOr<std::unique_ptr<GatedStream>> StreamGate::Open(
   Stop(stopped);
   if (stream != nullptr) return stream;
   return WithRetryAfter(LimitError(absl::StatusCode::kResourceExhausted,
-                                   absl::StrCat("all ", Limit(kind), " ", NameOf(kind),
-                                                " that can be open at one time are")),
+                                   absl::StrCat(Limit(kind), " ", NameOf(kind),
+                                                " are open, the limit (--max_streams)")),
                         kRetryAfter);
 }
 

@@ -47,8 +47,8 @@ absl::Status CheckCredentials(const AggregatorOptions& options) {
   }
   if (!clients) {
     return absl::InvalidArgumentError(
-        "--tokens_file or --ca: one is required, else nobody could show who he is: the tokens that "
-        "are valid (`distroctl token new`), or the CA of client certificates");
+        "--tokens_file or --ca: one is required, without it no client can authenticate: the tokens "
+        "that are valid (`distroctl token new`), or the CA of client certificates");
   }
   return absl::OkStatus();
 }

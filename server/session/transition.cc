@@ -34,7 +34,7 @@ MemberTransition Enters(v1::MemberState now, const MemberFacts& facts) {
   if (on_probation) return {now};
   return {kProbation, "probation",
           absl::StrCat("on probation: ", facts.probation_left,
-                       " updates are checked before its votes count")};
+                       " updates are checked before they count")};
 }
 
 // Of a worker that is there, and in time.
@@ -46,7 +46,7 @@ MemberTransition OfUpdate(v1::MemberState now, MemberEvent event, const MemberFa
   switch (event) {
     case MemberEvent::kGoodUpdate:
       if (now == kProbation && facts.probation_left == 0)
-        return {kActive, "probation_over", "probation is over: its votes count"};
+        return {kActive, "probation_over", "probation is over: its updates count"};
       break;
     case MemberEvent::kMissedDeadline:
       if (now == kActive) return {kLate, "missed_deadline", "missed the deadline"};

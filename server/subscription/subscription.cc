@@ -23,8 +23,10 @@ absl::Status DamagedRecords::Found(RoundId round, const absl::Status& damage) {
   {
     absl::MutexLock lock(&mu_);
     if (rounds_.insert(round).second) {
-      log_->Error("record damaged: who needs it waits for the file, or for a snapshot after it",
-                  {{"round", round.value()}, {"error", damage}});
+      log_->Error(
+          "record damaged: subscribers that need it wait until it is restored, or join again "
+          "from a later snapshot",
+          {{"round", round.value()}, {"error", damage}});
     }
   }
   return ErrorWithReason(absl::StatusCode::kDataLoss, "damaged",

@@ -71,7 +71,8 @@ std::optional<RoundUpdate> Uploader::NextOffer(const ClientView& view) {
     }
     const bool late = pending.refused || !pending.offered;
     if (over && late && pending.accepted == EpochId()) {
-      context_.log->Info("update was late, it stays in the momentum", {{"round", round.value()}});
+      context_.log->Info("update was late: what it held is sent with a later one",
+                         {{"round", round.value()}});
     }
     it = over ? pending_.erase(it) : std::next(it);
   }
