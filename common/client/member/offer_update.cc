@@ -156,7 +156,7 @@ absl::Status OfferUpdate(const SessionContext& context, Connection* connection,
     if (sends) context.meter->EndUpload(context.clock->MonotonicNow(), complete);
   }
   if (upload.late() > 0) {
-    context.log->Info("segments were late, they stay in the momentum",
+    context.log->Info("segments were late: what they held is sent with a later update",
                       {{"round", update.round.value()}, {"segments", upload.late()}});
   }
   if (!upload.protocol_error().ok()) call.context()->TryCancel();

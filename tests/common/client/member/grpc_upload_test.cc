@@ -65,7 +65,8 @@ TEST_F(GrpcExchangeTest, SegmentsThatCameTooLateAreLoggedAndNotSentAgain) {
       [](AggregatorState& state) { state.uploads = {{.refuse = {}, .held = {0}, .late = true}}; });
   Begin({StreamScript()});
   exchange_->Upload(Update(0));
-  ASSERT_TRUE(lines_.Await("segments were late, they stay in the momentum round=0 segments=2"));
+  ASSERT_TRUE(lines_.Await(
+      "segments were late: what they held is sent with a later update round=0 segments=2"));
   EXPECT_EQ(aggregator_->state().seen_uploads.size(), 1u);
 }
 
