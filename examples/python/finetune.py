@@ -5,8 +5,8 @@
     distroctl invite w1 --aggregator HOST:7700 ...                             # once for each machine: w1.invite
     python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --invite w1.invite --data chat.jsonl
 
-With --lora only the adapters are trained and sent, a few megabytes; without it the whole model is. run.json has
-"workers": "python", for adapters also "inner_optimizer": "adamw". A line of the data is a conversation:
+With --lora only the adapters are trained and sent; without it the whole model is. docs/fine_tuning.md has a run.json,
+with rates that were measured, and says when a run is worth it. A line of the data is a conversation:
 {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}. Only the
 assistant's tokens are learned: all others have the label -100, which the loss ignores.
 """
@@ -62,8 +62,8 @@ class Conversations:
 
 
 def load(args):
-    """The model in f32; its trained parameters require a gradient."""
-    model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
+    """The model; what is trained of it requires a gradient. Adapters are float32 on any --dtype."""
+    model = AutoModelForCausalLM.from_pretrained(args.model, dtype=getattr(torch, args.dtype))
     adapters = LoraConfig(r=args.lora, lora_alpha=2 * args.lora, target_modules="all-linear") if args.lora else None
     return get_peft_model(model, adapters) if adapters else model
 
@@ -87,8 +87,7 @@ def train(args):
             logging_steps=run.config.get("local_steps", 1), disable_tqdm=True)
         trainer = RunTrainer(run=run, model=model, args=settings, train_dataset=data, data_collator=data.collate)
         trainer.train()  # until the run is done
-        trainer.save_model(args.out)  # with --lora a folder of peft
-        tokenizer.save_pretrained(args.out)
+        run.save(args.out)  # with --lora a folder of peft; the tokenizer is beside it
         print(f"done: state {run.summary()['state_hash']}")
 
 
@@ -100,6 +99,8 @@ def main():
     for command in (make, work):
         command.add_argument("--model", required=True, help="name or folder; without --lora also the folder of init")
         command.add_argument("--lora", type=int, default=0, metavar="RANK", help="train adapters of this rank only")
+        command.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"),
+                             help="of the model in memory; with --lora the same for init and all workers")
         command.add_argument("--out", required=command is make, default="trained", help="folder to write")
     work.add_argument("--invite", help="this worker's file: it says where the aggregator is and proves who this is")
     work.add_argument("--aggregator", metavar="HOST:PORT", help="in the place of the invite's")

@@ -39,25 +39,28 @@ class FinetuneTest(ExampleTest):
 
     def test_a_whole_model(self):
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial)
-        aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.02)
+        aggregator = self.start_run(self.initial, rounds=ROUNDS, start_workers=3, min_workers=3, peak_learning_rate=0.02)
         workers = [self.train("plain", aggregator, self.base),
-                   self.train("saving", aggregator, self.initial, "--bf16", "--batch_size", "2")]
+                   self.train("autocast", aggregator, self.initial, "--bf16", "--batch_size", "2"),
+                   self.train("bf16", aggregator, self.base, "--dtype", "bfloat16")]
         self.assert_equal_states(workers)
         for worker in workers:
             self.assert_learned(worker, 1.0, ROUNDS)
         config = json.loads((self.initial / "config.json").read_text())
         self.assertEqual(config["distro_outside"], ["model.embed_tokens.weight"])
-        trained = [transformers.AutoModelForCausalLM.from_pretrained(self.workspace.folder / worker.name).state_dict()
-                   for worker in workers]
-        self.assertTrue(all(torch.equal(value, trained[1][name]) for name, value in trained[0].items()))
+        first, *others = (transformers.AutoModelForCausalLM.from_pretrained(self.workspace.folder / worker.name).state_dict()
+                          for worker in workers)
+        for other in others:
+            self.assertTrue(all(torch.equal(value, other[name]) for name, value in first.items()))
+        self.assertEqual(transformers.AutoTokenizer.from_pretrained(self.workspace.folder / "bf16").get_vocab(), self.tokenizer.get_vocab())
 
     def test_on_a_gpu(self):
         require_gpu(self, PYTHON)
-        for lora, rate, by in ((), 0.02, 1.0), (("--lora", "4"), 0.1, 0.2):
+        for lora, rate, by in ((), 0.02, 1.0), (("--lora", "4", "--dtype", "bfloat16"), 0.1, 0.2):
             initial = self.workspace.folder / f"initial{len(lora)}"
             self.run_to_its_end(f"init{len(lora)}", "init", "--model", self.base, "--out", initial, *lora)
             self.workspace.data_dir = self.workspace.folder / f"data{len(lora)}"
-            aggregator = self.start_run(initial, rounds=ROUNDS, peak_learning_rate=rate, inner_optimizer="adamw" if lora else "muon")
+            aggregator = self.start_run(initial, rounds=ROUNDS, peak_learning_rate=rate)
             workers = [self.train(f"{name}{len(lora)}", aggregator, self.base, *lora, "--device", *flags)
                        for name, flags in (("gpu", ("cuda", "--bf16")), ("host", ("cpu",)))]
             self.assert_equal_states(workers)
@@ -66,11 +69,12 @@ class FinetuneTest(ExampleTest):
                 self.assertTrue(list((self.workspace.folder / worker.name).glob("*.safetensors")), "saved")
             aggregator.kill()
 
-    def test_an_adapter(self):
-        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
-        aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.1, inner_optimizer="adamw")
+    def test_an_adapter_on_a_frozen_base_in_bf16(self):
+        adapter = ("--lora", "4", "--dtype", "bfloat16")
+        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, *adapter)
+        aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.1)
         archiver = self.workspace.start_archiver(aggregator.grpc, "--snapshot_interval_rounds", ROUNDS)
-        workers = [self.train(name, aggregator, self.base, "--lora", "4") for name in ("one", "two")]
+        workers = [self.train(name, aggregator, self.base, *adapter) for name in ("one", "two")]
         self.assert_equal_states(workers)
         self.assertEqual(archiver.exit_code(), 0, archiver.log())
         for worker in workers:
@@ -94,8 +98,9 @@ class FinetuneTest(ExampleTest):
         other = self.workspace.folder / "other"
         models.save(models.qwen(self.tokenizer, seed=2), self.tokenizer, other)
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
-        aggregator = self.start_run(self.initial, rounds=10, inner_optimizer="adamw")
-        for name, flags, what in (("base", (other, "--lora", "4"), r"OtherModel: 'base_model.model.model\S+' differs"),
+        aggregator = self.start_run(self.initial, rounds=10)
+        differs = r"OtherModel: 'base_model.model.model\S+' differs"
+        for name, flags, what in (("base", (other, "--lora", "4"), differs), ("type", (self.base, "--lora", "4", "--dtype", "bfloat16"), differs),
                                   ("rank", (self.base, "--lora", "8"), "OtherModel: the model has other tensors to train")):
             refused = self.train(name, aggregator, *flags)
             self.assertEqual(refused.exit_code(), 1)
