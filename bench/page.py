@@ -23,15 +23,20 @@ def hardware():
     return f"{os.cpu_count()} cores of {name} with {widest}"
 
 
-def fill(page, contents):
-    """Replaces the tables of `page` that {name: text} names."""
+def filled(page, contents):
+    """The text of `page` with the tables that {name: text} names."""
     text = page.read_text()
     for name, content in contents.items():
         pattern = rf"(<!-- table: {name} -->\n).*?(<!-- end -->)"
         text, count = re.subn(pattern, lambda match: f"{match[1]}{content}\n{match[2]}", text, flags=re.S)
         if count != 1:
             raise SystemExit(f"{page}: has no place for '{name}' (<!-- table: {name} --> ... <!-- end -->)")
-    page.write_text(text)
+    return text
+
+
+def fill(page, contents):
+    """Replaces these tables."""
+    page.write_text(filled(page, contents))
 
 
 def measured(file):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import unittest
 
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGES = {"distro-aggregator": "aggregator.md"}
 PROGRAMS = []
 
 
@@ -45,6 +47,12 @@ class ProgramsTest(unittest.TestCase):
             for words in (["help"], ["--no_such_flag", "--help"]):
                 self.assertEqual(done.stdout, run(program, *words).stdout, words)
         self.for_each(check)
+
+    def test_a_page_has_the_flags_and_exit_codes_of_the_help(self):
+        programs = {pathlib.Path(program).name: program for program in PROGRAMS}
+        for name, page in PAGES.items():
+            done = run(ROOT / "scripts" / "generate_flags", programs[name], ROOT / "docs" / page, "--check")
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
 
     def test_version(self):
         versions = set()
