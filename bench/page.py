@@ -23,6 +23,12 @@ def hardware():
     return f"{os.cpu_count()} cores of {name} with {widest}"
 
 
+def table(header, rows):
+    """Lines of a table; short rows end in empty cells."""
+    lines = ["| " + " | ".join(map(str, header)) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, [*row, *[""] * (len(header) - len(row))])) + " |" for row in rows])
+
+
 def filled(page, contents):
     """The text of `page` with the tables that {name: text} names."""
     text = page.read_text()

@@ -1,7 +1,8 @@
 """The questions of the study: each is a function of a lab that returns a table. Settings are chosen with one seed; the chosen ones are
 measured with three."""
 from lab import MODELS, STEPS, parameters
-from tuning import (BASES, CHOICES, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, table, traffic_of, tuned)
+from page import table
+from tuning import (BASES, CHOICES, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, traffic_of, tuned)
 
 QUESTIONS = {}
 

@@ -17,12 +17,12 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import cost  # noqa: E402
 import curves  # noqa: E402
-import frontier  # noqa: E402
 import page  # noqa: E402
 from lab import MODELS, STEPS, TOKENS, Lab, NotRun, Run, parameters  # noqa: E402
 from questions import QUESTIONS  # noqa: E402
-from tuning import NOT_RUN, SHOWN, bytes_of, rows_of, size, table, tuned  # noqa: E402
+from tuning import NOT_RUN, SHOWN, bytes_of, rows_of, size, tuned  # noqa: E402
 
 
 def short_comparison(lab):
@@ -31,35 +31,32 @@ def short_comparison(lab):
     def cells(run):
         end = lab.curves([run.having(steps=100, warmup=10)])[0][-1]
         return [f"{end['held_out_loss']:.3f}", size(end["sent_bytes"] / 100), size(end["received_bytes"] / 100)]
-    return table(["method", "held-out loss", "sent a round", "received a round"], rows_of(lab, runs, cells))
+    return page.table(["method", "held-out loss", "sent a round", "received a round"], rows_of(lab, runs, cells))
 
 
-COMPARED = ("AdamW, All-Reduce", "Muon, All-Reduce", "Muon inside, H = 1, K = 32", "Muon inside, H = 1, K = 8", "Muon inside, H = 5, K = 32",
-            "signs, K = 32")
-
-
-def draw_frontier(lab, folder):
-    """The mean loss of COMPARED, as tuned."""
+def known(lab, names, drawn):
+    """{name: drawn(its tuned run)} of the methods whose runs have been made."""
     found = {}
-    for name in COMPARED:
+    for name in names:
         try:
-            run = tuned(lab, name)[0]
-            found[name] = (8 * bytes_of(lab, run)[0] / parameters(MODELS[run.model]), statistics.mean(lab.losses(run.seeds())))
+            found[name] = drawn(tuned(lab, name)[0])
         except NotRun:
             print(f"not drawn, since its runs have not been made: {name}")
+    return found
+
+
+def draw_cost(lab, folder):
+    """The mean loss of six methods against what they send."""
+    found = known(lab, (*SHOWN, "Muon inside, H = 1, K = 32"), lambda run: (
+        8 * bytes_of(lab, run)[0] / parameters(MODELS[run.model]), statistics.mean(lab.losses(run.seeds()))))
     if found:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "learning_frontier.svg").write_text(frontier.chart(f"What it costs and what it learns in {STEPS} steps", found))
+        (folder / "learning_cost.svg").write_text(cost.chart(f"What it costs and what it learns in {STEPS} steps", found))
 
 
 def draw_curves(lab, folder):
-    """The first seed of the best of five methods."""
-    found = {}
-    for name in SHOWN:
-        try:
-            found[name] = lab.curves([tuned(lab, name)[0]])[0]
-        except NotRun:
-            print(f"not drawn, since its runs have not been made: {name}")
+    """The first seed of five methods."""
+    found = known(lab, SHOWN, lambda run: lab.curves([run])[0])
     if found:
         curves.draw(found, folder)
 
@@ -101,7 +98,7 @@ def main():
     if options.report:
         write_report(lab, options.report)
         draw_curves(lab, options.report.parent / "images")
-        draw_frontier(lab, options.report.parent / "images")
+        draw_cost(lab, options.report.parent / "images")
         return
     if options.short:
         print(short_comparison(lab))

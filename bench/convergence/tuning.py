@@ -1,7 +1,7 @@
-"""Tunes the settings of each method: first guesses, the fields to tune, and the search; also makes table rows of runs.
+"""Tunes the settings of each method: first guesses, the fields to tune, and the search; also makes rows of tables (page.table).
 
     best, tried = tuned(lab, "AdamW, All-Reduce")
-    print(table(["run", "loss"], rows_of(lab, [("tuned", best)], lambda run: [loss_of(lab, run)])))
+    print(page.table(["run", "loss"], rows_of(lab, [("tuned", best)], lambda run: [loss_of(lab, run)])))
 """
 import concurrent.futures
 import itertools
@@ -12,11 +12,6 @@ from lab import NotRun, Run
 RATES = (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2, 6.4e-2)
 BETAS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 NOT_RUN = "not run yet"
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, [*row, *[""] * (len(header) - len(row))])) + " |" for row in rows])
 
 
 def rows_of(lab, variants, cells):

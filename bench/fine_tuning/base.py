@@ -15,8 +15,8 @@ import transformers
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"))
 import finetune  # noqa: E402
 import topics  # noqa: E402
+from runs import CONVERSATIONS, LENGTH, STEPS  # noqa: E402
 
-LENGTH = 256  # tokens, of a text of the base model and of a conversation
 BATCH = 64
 RATE = 3e-3
 
@@ -60,10 +60,10 @@ def alone(args):
     tokenizer = transformers.AutoTokenizer.from_pretrained(args.model)
     data = finetune.Conversations(args.folder / "chat.jsonl", tokenizer, LENGTH)
     settings = transformers.TrainingArguments(
-        output_dir=str(args.out), use_cpu=args.device == "cpu", per_device_train_batch_size=args.batch, max_steps=args.steps,
-        learning_rate=args.rate, warmup_steps=args.steps // 10, lr_scheduler_type="cosine_with_min_lr",
+        output_dir=str(args.out), use_cpu=args.device == "cpu", per_device_train_batch_size=CONVERSATIONS, max_steps=STEPS,
+        learning_rate=args.rate, warmup_steps=STEPS // 10, lr_scheduler_type="cosine_with_min_lr",
         lr_scheduler_kwargs={"min_lr_rate": 0.1}, weight_decay=0.1, adam_beta2=0.95, max_grad_norm=1.0, seed=args.seed,
-        save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=args.steps)
+        save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=STEPS)
     model = finetune.load(args).to(args.device)
     trainer = transformers.Trainer(model=model, args=settings, train_dataset=data, data_collator=data.collate)
     trainer.train()
@@ -74,16 +74,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     base, plain = commands.add_parser("pretrain"), commands.add_parser("alone")
-    for command, steps in (base, 1200), (plain, 120):
+    for command in base, plain:
         command.add_argument("folder", type=pathlib.Path)
         command.add_argument("--device", default="cpu", help="cpu or cuda")
-        command.add_argument("--steps", type=int, default=steps, help=f"default {steps}")
+    base.add_argument("--steps", type=int, default=1200, help="default 1200")
     base.add_argument("--conversations", type=int, default=4000)
     base.add_argument("--questions", type=int, default=640)
     plain.add_argument("--out", type=pathlib.Path, required=True)
     plain.add_argument("--rate", type=float, required=True)
     plain.add_argument("--lora", type=int, default=0, metavar="RANK")
-    plain.add_argument("--batch", type=int, default=32, help="conversations of a step")
     plain.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     {"pretrain": pretrain, "alone": alone}[args.command](args)

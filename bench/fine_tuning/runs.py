@@ -6,6 +6,7 @@ import pathlib
 RESULTS = pathlib.Path(__file__).resolve().parent / "results.jsonl"
 STEPS = 120
 CONVERSATIONS = 32  # of a step, over all workers
+LENGTH = 256  # tokens, of a text of the base model and of a conversation
 SEEDS = (1, 2, 3)
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 FIRST_RATES = {0: 1e-3, 16: 3e-3}  # of a whole model and of adapters

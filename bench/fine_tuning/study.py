@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "bench")]
 import scores  # noqa: E402
 import tables  # noqa: E402
 from runs import (  # noqa: E402
-    ALONE, CONVERSATIONS, MAIN, RESULTS, SEEDS, STEPS, best, finished_runs, lines_of, others, untried)
+    ALONE, LENGTH, MAIN, RESULTS, SEEDS, best, finished_runs, lines_of, others, untried)
 
 SCORERS = 2  # processes in which lm-eval runs
 
@@ -95,8 +95,7 @@ class Study:
         self.finished[run] = self.keep(run, transferred, self.score_of(out))
 
     def alone(self, run, out, flags):
-        return self.python(out.name, HERE / "base.py", "alone", self.folder, "--out", out, "--rate", run.rate, "--seed", run.seed, "--steps", STEPS,
-                           "--batch", CONVERSATIONS, *flags)
+        return self.python(out.name, HERE / "base.py", "alone", self.folder, "--out", out, "--rate", run.rate, "--seed", run.seed, *flags)
 
     def together(self, run, out, flags):
         example = ROOT / "examples" / "python" / "finetune.py"
@@ -109,7 +108,7 @@ class Study:
         config.write_text(json.dumps(run.config()))
         return self.python(out.name, "-m", "distro_train", "local", "--workers", run.workers, "--run", config, "--model", initial,
                            "--aggregator_program", self.args.programs.resolve() / "distro-aggregator", example, "train", *model,
-                           "--data", self.folder / "chat.jsonl", "--length", 256, "--out", out, *flags)
+                           "--data", self.folder / "chat.jsonl", "--length", LENGTH, "--out", out, *flags)
 
     def tune(self, settings):
         """Moves to a better rate until both neighbours are worse."""

@@ -9,14 +9,6 @@ import runs
 NAMES = {None: "Trainer alone, AdamW", "muon": "Muon inside", "adamw": "AdamW inside"}
 
 
-def line(cells):
-    return "| " + " | ".join(cells) + " |"
-
-
-def header(*cells):
-    return [line(cells), "|" + "---|" * len(cells)]
-
-
 def scores(finished, best):
     """Cells: mean and range over the seeds of a run, and the bytes of the first."""
     seeds = [finished[run] for run in finished if dataclasses.replace(run, seed=1) == best]
@@ -27,25 +19,26 @@ def scores(finished, best):
 
 
 def main_table(finished, lora):
-    lines = header("LoRA, rank 16" if lora else "whole model", "rates tried", "rate", "answered right", "loss", "sent", "received")
+    rows = []
     for setting in runs.ALONE + runs.MAIN:
         best = runs.best(finished, setting)
         if setting.lora == lora and best:
             title = NAMES[setting.inner] + (f", H = {setting.local_steps}" if setting.inner else "")
             tried = sorted({run.rate for run in finished if dataclasses.replace(run, rate=best.rate) == best})
-            lines.append(line([title, ", ".join(f"{rate:g}" for rate in tried), f"{best.rate:g}", *scores(finished, best)]))
-    return "\n".join(lines)
+            rows.append([title, ", ".join(f"{rate:g}" for rate in tried), f"{best.rate:g}", *scores(finished, best)])
+    trained = "LoRA, rank 16" if lora else "whole model"
+    return page.table([trained, "rates tried", "rate", "answered right", "loss", "sent", "received"], rows)
 
 
 def others_table(finished):
-    lines = header("what differs", "answered right", "loss", "sent", "received")
+    rows = []
     for run in runs.others(finished):
         default = runs.Run(run.lora, run.inner)
         changed = [name for name in TITLES if getattr(run, name) != getattr(default, name)]
         title = f"LoRA, rank {run.lora}" if run.lora else "whole model"
         title += "".join(f", {TITLES[name].format(getattr(run, name))}" for name in changed)
-        lines.append(line([title, *(scores(finished, run) if run in finished else ["not run yet", "", "", ""])]))
-    return "\n".join(lines)
+        rows.append([title, *(scores(finished, run) if run in finished else ["not run yet"])])
+    return page.table(["what differs", "answered right", "loss", "sent", "received"], rows)
 
 
 TITLES = {"local_steps": "H = {}", "kept": "K = {}", "workers": "W = {}", "dtype": "{} in memory"}

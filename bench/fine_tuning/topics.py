@@ -9,6 +9,9 @@ import sys
 import tokenizers
 import transformers
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "python" / "trainers"))
+from models import SPECIAL, TEMPLATE  # noqa: E402
+
 MANUAL = pathlib.Path("/usr/share/perl")  # the pod files of Debian's perl-doc
 TOPICS = {
     "news": r"5\w+delta",
@@ -25,8 +28,6 @@ QUESTION = "Of which topic is this passage of the manual?\n\n"
 PIECE = 3000  # bytes of the manual that are held out together, or not
 PASSAGE = 300  # characters
 VOCABULARY = 4096
-TEMPLATE = ("{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}"
-            "{% if add_generation_prompt %}<|assistant|>{% endif %}")
 
 
 def pieces():
@@ -45,9 +46,10 @@ def pieces():
 
 def passages(texts, numbers):
     """Endless pairs of a passage and its topic, every topic equally often."""
+    whole = {topic: [text for text in texts[topic] if len(text) > PASSAGE] for topic in TOPICS}
     while True:
         for topic in TOPICS:
-            text = numbers.choice([text for text in texts[topic] if len(text) > PASSAGE])
+            text = numbers.choice(whole[topic])
             start = numbers.randrange(len(text) - PASSAGE)
             yield text[start:start + PASSAGE].strip(), topic
 
@@ -56,8 +58,8 @@ def tokenizer_of(texts):
     """Byte-level BPE. A topic's name is one token."""
     made = tokenizers.ByteLevelBPETokenizer()
     made.train_from_iterator(texts, vocab_size=VOCABULARY - 16, show_progress=False)
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made._tokenizer, eos_token="<|end|>", pad_token="<|end|>")
-    fast.add_special_tokens({"additional_special_tokens": ["<|user|>", "<|assistant|>"]})
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made._tokenizer, eos_token=SPECIAL[0], pad_token=SPECIAL[0])
+    fast.add_special_tokens({"additional_special_tokens": SPECIAL[1:]})
     fast.add_tokens(list(TOPICS))
     fast.chat_template = TEMPLATE
     return fast

@@ -1,5 +1,6 @@
 """The tables of the first quarter of an hour on a GPU, from its results: {page: {name: text}} for page.fill."""
 import results
+from page import table
 from parts import KERNEL_TESTS, MODELS, PARTS, SANITIZERS
 
 NOT_YET = "Not measured on a GPU yet."
@@ -7,11 +8,6 @@ NOT_YET = "Not measured on a GPU yet."
 FACTS = {"gpu": "GPU", "memory_mib": "memory, MiB", "capability": "compute capability", "multiprocessors": "multiprocessors", "driver": "driver",
          "cuda": "CUDA", "pytorch": "PyTorch", "nccl": "NCCL", "most_sm_mhz": "highest clock, MHz", "most_memory_mhz": "highest clock of memory, MHz",
          "power_limit_w": "power limit, W", "pcie_generation": "PCIe generation", "pcie_lanes": "PCIe lanes"}
-
-
-def table(head, rows):
-    lines = [f"| {' | '.join(map(str, line))} |" for line in (head, *rows)]
-    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def by_name(rows):

@@ -193,10 +193,12 @@ absl::StatusOr<std::unique_ptr<GatedStream>> StreamGate::Open(
   }
   Stop(stopped);
   if (stream != nullptr) return stream;
-  return WithRetryAfter(LimitError(absl::StatusCode::kResourceExhausted,
-                                   absl::StrCat(Limit(kind), " ", NameOf(kind),
-                                                " are open, the limit (--max_streams)")),
-                        kRetryAfter);
+  const bool of_flag = kind == StreamKind::kUpload || kind == StreamKind::kSubscription;
+  return WithRetryAfter(
+      LimitError(absl::StatusCode::kResourceExhausted,
+                 absl::StrCat(Limit(kind), " ", NameOf(kind), " are open, the limit",
+                              of_flag ? " (--max_streams)" : "")),
+      kRetryAfter);
 }
 
 bool StreamGate::MakeRoom(StreamKind kind, Stopped* stopped) {

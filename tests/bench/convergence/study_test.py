@@ -6,9 +6,10 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/convergence"))
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench"
+sys.path[:0] = [str(BENCH / "convergence"), str(BENCH)]
+import cost  # noqa: E402
 import curves  # noqa: E402
-import frontier  # noqa: E402
 import lab  # noqa: E402
 import questions  # noqa: E402
 import study  # noqa: E402
@@ -109,8 +110,8 @@ class StudyTest(unittest.TestCase):
 
     def test_what_was_tuned_is_drawn(self):
         tuning.tuned(self.lab(1), "AdamW, All-Reduce")
-        study.draw_frontier(self.lab(0), self.out)
-        texts = [text.text for text in ElementTree.parse(self.out / "learning_frontier.svg").findall(".//{*}text")]
+        study.draw_cost(self.lab(0), self.out)
+        texts = [text.text for text in ElementTree.parse(self.out / "learning_cost.svg").findall(".//{*}text")]
         self.assertIn("AdamW, All-Reduce", texts)
         self.assertNotIn("signs, K = 32", texts)
 
@@ -152,9 +153,9 @@ class CurvesTest(unittest.TestCase):
         self.assertEqual(curves.seconds(point, up=80000, down=8000), 4)
 
 
-class FrontierTest(unittest.TestCase):
+class CostTest(unittest.TestCase):
     def test_a_method_is_a_point_with_its_name_inside_the_picture(self):
-        drawn = ElementTree.fromstring(frontier.chart("", {"<cheap>": (0.1, 2), "dear": (28, 1.8)}))
+        drawn = ElementTree.fromstring(cost.chart("", {"<cheap>": (0.1, 2), "dear": (28, 1.8)}))
         self.assertEqual(len(drawn.findall(".//{*}circle")), 2)
         cheap, dear = (next(text for text in drawn.findall(".//{*}text") if text.text == name) for name in ("<cheap>", "dear"))
         self.assertEqual((cheap.get("text-anchor"), dear.get("text-anchor")), ("start", "end"))

@@ -178,7 +178,7 @@ class _Child:
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _say(f"{self.name} has not ended {_PATIENCE_SECONDS} s after Ctrl-C, and is killed")
+            _say(f"{self.name} has not ended within {_PATIENCE_SECONDS} s, and is killed")
 
     def end(self) -> None:
         if self.code() is None:
