@@ -62,6 +62,7 @@ void CountCpuMemory() {
   static CountingAllocator* const kAllocator = [] {
     auto* const allocator = new CountingAllocator;
     c10::SetCPUAllocator(allocator, /*priority=*/1);
+    at::globalContext().setUserEnabledMkldnn(false);
     return allocator;
   }();
   static_cast<void>(kAllocator);
