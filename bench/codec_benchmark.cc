@@ -3,11 +3,11 @@
 #include "bench/wire/random_deltas.h"
 #include "bench/wire/random_updates.h"
 #include "benchmark/benchmark.h"
-#include "common/codec/delta_payload.h"
-#include "common/codec/gap_codec.h"
-#include "common/codec/record_codec.h"
-#include "common/codec/update_reader.h"
-#include "common/update/combine.h"
+#include "common/method/deltas/gap_format.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/signs/combine.h"
+#include "common/method/signs/record_codec.h"
+#include "common/method/signs/update_reader.h"
 
 namespace distro {
 namespace {
@@ -21,7 +21,7 @@ PayloadExpectation Expect(int k) {
 
 void BM_Rank(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
-  const SparseUpdate update = bench::RandomUpdate(k, kBlocks, 0);
+  const SignUpdate update = bench::RandomUpdate(k, kBlocks, 0);
   for (auto _ : state) {
     std::string body;
     EncodeRecords(update, &body);
@@ -47,10 +47,10 @@ BENCHMARK(BM_Unrank)->ArgName("K")->Arg(1)->Arg(2)->Arg(3)->Arg(4)->Arg(5)->Arg(
 // The cost of a worker's payload at the aggregator: decode and add. Items are coefficients.
 void BM_DecodeAccumulate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
-  const std::string bytes = EncodeUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, 0));
+  const std::string bytes = EncodeSignUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, 0));
   VoteAccumulator accumulator;
   for (auto _ : state) {
-    UpdateReader reader = *UpdateReader::Create(bytes, Expect(k));
+    SignUpdateReader reader = *SignUpdateReader::Create(bytes, Expect(k));
     absl::Span<const uint16_t> positions;
     absl::Span<const int8_t> signs;
     for (uint32_t block = 0; block < kBlocks; ++block) {
@@ -66,8 +66,8 @@ BENCHMARK(BM_DecodeAccumulate)->ArgName("K")->Arg(4)->Arg(8)->Arg(32)->Arg(128);
 
 void BM_EncodeUpdate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
-  const SparseUpdate update = bench::RandomUpdate(k, kBlocks, 0);
-  for (auto _ : state) benchmark::DoNotOptimize(EncodeUpdate(kIdentity, update));
+  const SignUpdate update = bench::RandomUpdate(k, kBlocks, 0);
+  for (auto _ : state) benchmark::DoNotOptimize(EncodeSignUpdate(kIdentity, update));
   state.SetItemsProcessed(state.iterations() * kBlocks * k);
 }
 BENCHMARK(BM_EncodeUpdate)->ArgName("K")->Arg(4)->Arg(32);
@@ -129,11 +129,11 @@ void BM_CombinePayloads(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
   std::vector<std::string> bytes;
   for (int worker = 0; worker < workers; ++worker) {
-    bytes.push_back(EncodeUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, worker)));
+    bytes.push_back(EncodeSignUpdate(kIdentity, bench::RandomUpdate(k, kBlocks, worker)));
   }
-  std::vector<WeightedPayload> payloads;
+  std::vector<WeightedSignPayload> payloads;
   for (const std::string& one : bytes) payloads.push_back({one, 1});
-  for (auto _ : state) benchmark::DoNotOptimize(CombinePayloads(payloads, Expect(k)));
+  for (auto _ : state) benchmark::DoNotOptimize(CombineSignPayloads(payloads, Expect(k)));
   state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
 }
 BENCHMARK(BM_CombinePayloads)->ArgName("K")->Arg(4)->Arg(16);

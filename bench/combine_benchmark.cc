@@ -8,8 +8,8 @@
 #include "bench/wire/random_updates.h"
 #include "benchmark/benchmark.h"
 #include "common/base/clock.h"
-#include "common/codec/payload.h"
-#include "common/round/round_method.h"
+#include "common/method/methods.h"
+#include "common/method/signs/payload.h"
 
 namespace distro::server {
 namespace {
@@ -24,9 +24,9 @@ Layout OneSegment() {
 std::vector<SharedBytes> Updates(const Layout& layout, int workers) {
   std::vector<SharedBytes> payloads;
   for (int worker = 0; worker < workers; ++worker) {
-    payloads.push_back(std::make_shared<const std::string>(
-        EncodeUpdate({.layout_hash = layout.manifest().short_hash(), .round = {}, .segment = {}},
-                     bench::RandomUpdate(kKept, layout.SegmentBlocks(SegmentId()), worker))));
+    payloads.push_back(std::make_shared<const std::string>(EncodeSignUpdate(
+        {.layout_hash = layout.manifest().short_hash(), .round = {}, .segment = {}},
+        bench::RandomUpdate(kKept, layout.SegmentBlocks(SegmentId()), worker))));
   }
   return payloads;
 }
@@ -44,7 +44,7 @@ void BM_CombineSegment(benchmark::State& state) {
     config.set_download(v1::DOWNLOAD_MODE_TOP);
     config.set_kept_votes_per_block(strongest);
   }
-  const auto method = *MakeRoundMethod(config, layout, "");
+  const auto method = *MethodOf(config).MakeRounds(config, layout, "");
   for (auto _ : state) {
     const auto result = method->Combine({}, payloads, threads, *Clock::Real());
     if (!result.ok()) return state.SkipWithError(result.status().ToString().c_str());

@@ -128,7 +128,7 @@ void SignsCompress(benchmark::State& state, int k) {
 
 void SignsFeedback(benchmark::State& state, int k) {
   const std::unique_ptr<Backend> backend = MakeVectorBackend(Fastest());
-  const SparseUpdate update = RandomUpdate(k, kWideBlocks.count, 1);
+  const SignUpdate update = RandomUpdate(k, kWideBlocks.count, 1);
   const std::vector<float> values = RandomFloats(3, update.positions.size());
   std::vector<float> momentum = Elements(2);
   for (auto _ : state)

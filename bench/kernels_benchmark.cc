@@ -11,9 +11,9 @@
 
 #include "bench/kernel_inputs.h"
 #include "common/base/random.h"
-#include "common/update/delta_update.h"
-#include "common/update/scale.h"
-#include "common/update/votes.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/deltas/update.h"
+#include "common/method/signs/votes.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/deltas_view.h"

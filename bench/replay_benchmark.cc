@@ -19,7 +19,7 @@
 #include "common/base/checksum.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/payload.h"
 #include "common/process/command_line.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"

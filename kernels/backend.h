@@ -29,8 +29,8 @@
 
 namespace distro {
 
-// Votes of a range of blocks, borrowed; shapes as in common/update/votes.h. `offsets` need not
-// start at 0: the entries of block b have the indices offsets[b] - offsets[0] .. offsets[b+1] -
+// Votes of a range of blocks, borrowed; shapes as in common/method/signs/votes.h. `offsets` need
+// not start at 0: the entries of block b have the indices offsets[b] - offsets[0] .. offsets[b+1] -
 // offsets[0] - 1 in the two other arrays.
 struct VotesView {
   absl::Span<const uint32_t> offsets;    // [count + 1]
@@ -39,7 +39,7 @@ struct VotesView {
 };
 
 // The deltas method's result for a range of blocks, borrowed; shapes as in
-// common/update/delta_update.h, offsets as above.
+// common/method/deltas/update.h, offsets as above.
 struct DeltasView {
   absl::Span<const uint32_t> offsets;    // [count + 1]
   absl::Span<const uint16_t> positions;  // [E]

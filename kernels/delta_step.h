@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "common/update/scale.h"
-#include "common/update/votes.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/signs/votes.h"
 
 namespace distro {
 

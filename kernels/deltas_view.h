@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/update.h"
 #include "kernels/backend.h"
 #include "kernels/block.h"
 #include "kernels/block_site.h"
@@ -42,7 +42,7 @@ inline DeltasView ViewOf(const SegmentDeltas& deltas, BlockRange blocks) {
           .codes = deltas.view.codes.subspan(blocks.first, blocks.count)};
 }
 
-// A worker's records; shapes as in common/update/delta_update.h.
+// A worker's records; shapes as in common/method/deltas/update.h.
 struct DeltaRecordsView {
   int k = 0;
   absl::Span<const uint16_t> positions;  // [count, k]

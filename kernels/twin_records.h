@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/update.h"
 #include "kernels/deltas_view.h"
 #include "kernels/device.h"
 

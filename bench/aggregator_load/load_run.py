@@ -13,7 +13,7 @@ import processes  # noqa: E402
 
 # The keys of run.json common to both methods.
 COMMON = {key: value for key, value in processes.RUN.items() if not any(key in keys for keys in processes.METHODS.values())}
-REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/codec/payload_test.cc)
+REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/method/signs/payload_test.cc)
 KEPT = {"signs": 4, "deltas": 32}  # K, the defaults
 # No cap of a round is below what random deltas need (bench/wire/random_deltas.h), so that none is clamped.
 RATES = {"signs": {}, "deltas": {"peak_learning_rate": 1e-3, "min_learning_rate": 1e-3}}

@@ -68,7 +68,7 @@ absl::StatusOr<Layout> MakeLayout(int64_t blocks, const v1::JoinResponse& joined
 
 // The updates of the run's workers. Borrows the layout and `recorded`, which it fills.
 absl::StatusOr<UpdateMaker> MakeUpdates(const Options& options, const v1::RunConfig& config,
-                                        const Layout* layout, std::vector<SparseUpdate>* recorded) {
+                                        const Layout* layout, std::vector<SignUpdate>* recorded) {
   const int kept = static_cast<int>(config.kept_per_block());
   const std::string folder = options.recorded;
   if (config.method() == v1::METHOD_DELTAS) {
@@ -110,7 +110,7 @@ absl::StatusOr<int> Main(const Options& options) {
   }
   const v1::RunConfig& config = joined[0].config();
   DISTRO_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(options.blocks, joined[0]));
-  std::vector<SparseUpdate> recorded;
+  std::vector<SignUpdate> recorded;
   DISTRO_ASSIGN_OR_RETURN(const UpdateMaker make, MakeUpdates(options, config, &layout, &recorded));
   const SyntheticUpdates updates(&layout, run.first, count, make);
   RoundTimes times(config.rounds(), layout.segments());

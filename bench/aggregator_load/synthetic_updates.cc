@@ -14,11 +14,11 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/codec/delta_payload.h"
-#include "common/codec/payload.h"
-#include "common/run/schedule.h"
-#include "common/update/delta_caps.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/caps.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/deltas/step.h"
+#include "common/method/signs/payload.h"
 
 namespace distro::bench {
 namespace {
@@ -32,11 +32,11 @@ constexpr size_t kChecksumBytes = 8;
 // them; prime, so that few coincide.
 constexpr int64_t kOtherBlocks = 37;
 
-SparseUpdate Repeat(absl::Span<const SparseUpdate> recorded, int64_t blocks, int worker) {
+SignUpdate Repeat(absl::Span<const SignUpdate> recorded, int64_t blocks, int worker) {
   const auto count = static_cast<int>(recorded.size());
-  const SparseUpdate& source = recorded[worker % count];
+  const SignUpdate& source = recorded[worker % count];
   const int k = source.k;
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+  SignUpdate update{.k = k, .positions = {}, .signs = {}};
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t from = (block + worker / count * kOtherBlocks) % source.blocks() * k;
     update.positions.insert(update.positions.end(), source.positions.begin() + from,
@@ -47,11 +47,11 @@ SparseUpdate Repeat(absl::Span<const SparseUpdate> recorded, int64_t blocks, int
   return update;
 }
 
-absl::StatusOr<SparseUpdate> ReadUpdate(const std::string& path, int k) {
+absl::StatusOr<SignUpdate> ReadUpdate(const std::string& path, int k) {
   DISTRO_ASSIGN_OR_RETURN(const std::string plain, ReadFile(path));
   absl::StatusOr<Votes> votes = ParsePlain(plain);
   if (!votes.ok()) return Annotate(votes.status(), path);
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+  SignUpdate update{.k = k, .positions = {}, .signs = {}};
   for (int64_t block = 0; block < votes->blocks(); ++block) {
     const uint32_t begin = votes->offsets[block];
     const uint32_t count = votes->offsets[block + 1] - begin;
@@ -70,13 +70,13 @@ absl::StatusOr<SparseUpdate> ReadUpdate(const std::string& path, int k) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string& folder, int k) {
+absl::StatusOr<std::vector<SignUpdate>> ReadRecordedUpdates(const std::string& folder, int k) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     paths.push_back(entry.path().string());
   std::ranges::sort(paths);
-  std::vector<SparseUpdate> updates;
+  std::vector<SignUpdate> updates;
   for (const std::string& path : paths) {
     DISTRO_ASSIGN_OR_RETURN(updates.emplace_back(), ReadUpdate(path, k));
     if (updates.back().blocks() == 0 || updates.back().blocks() != updates.front().blocks())
@@ -86,10 +86,10 @@ absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string&
   return updates;
 }
 
-UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SparseUpdate> recorded) {
+UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SignUpdate> recorded) {
   return [=](SegmentId segment, int worker) {
     const int64_t blocks = layout->SegmentBlocks(segment);
-    return EncodeUpdate(
+    return EncodeSignUpdate(
         IdentifyPayload(*layout, RoundId(0), segment),
         recorded.empty() ? RandomUpdate(k, blocks, worker) : Repeat(recorded, blocks, worker));
   };

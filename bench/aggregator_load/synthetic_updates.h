@@ -18,14 +18,14 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/update/sparse_update.h"
+#include "common/method/signs/update.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::bench {
 
 // The updates of a folder that `convergence --record_updates` wrote. InvalidArgument: there are
 // none, they are of different lengths, or a block has other than 0 or k votes.
-absl::StatusOr<std::vector<SparseUpdate>> ReadRecordedUpdates(const std::string& folder, int k);
+absl::StatusOr<std::vector<SignUpdate>> ReadRecordedUpdates(const std::string& folder, int k);
 
 // The payload of a worker's update of a segment, for round 0. `worker` counts over the run.
 using UpdateMaker = std::function<std::string(SegmentId segment, int worker)>;
@@ -33,7 +33,7 @@ using UpdateMaker = std::function<std::string(SegmentId segment, int worker)>;
 // Signs; 1 <= k <= 8. `recorded`: of some workers, all of as many blocks, or empty. Recorded
 // workers agree as they did; workers beyond them take the same updates at other blocks. Borrows
 // both.
-UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SparseUpdate> recorded);
+UpdateMaker SignUpdates(const Layout* layout, int k, absl::Span<const SignUpdate> recorded);
 
 // Deltas, random, with scale codes of at most `cap`. Borrows the layout.
 UpdateMaker DeltaUpdates(const Layout* layout, int k, uint8_t cap);

@@ -10,9 +10,9 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/method/base/learning_rate.h"
 #include "common/model/architecture.h"
 #include "common/run/sample_pool.h"
-#include "common/run/schedule.h"
 #include "worker/model/model.h"
 #include "worker/train/sample_reader.h"
 

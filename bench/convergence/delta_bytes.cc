@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "common/codec/record_codec.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/signs/record_codec.h"
 
 namespace distro::worker {
 namespace {
@@ -29,7 +29,7 @@ double AdaptiveCost::Add(int number) {
 }
 
 uint64_t DeltaBytes::Upload(const PayloadIdentity& identity, const DeltaMessage& message) {
-  SparseUpdate update = {.k = message.k, .positions = message.positions, .signs = {}};
+  SignUpdate update = {.k = message.k, .positions = message.positions, .signs = {}};
   double bits = 0;
   std::set<int> before;
   const auto k = static_cast<size_t>(message.k);
@@ -54,7 +54,7 @@ uint64_t DeltaBytes::Upload(const PayloadIdentity& identity, const DeltaMessage&
     before = scales;
   }
   const uint64_t values = settings_.values == "float" ? kFloatBytes * message.values.size() : 0;
-  return EncodeUpdate(identity, update).size() + values + Bytes(bits);
+  return EncodeSignUpdate(identity, update).size() + values + Bytes(bits);
 }
 
 uint64_t DeltaBytes::Download(const PayloadIdentity& identity, const RoundedMeans& result) {

@@ -11,7 +11,7 @@
 
 #include "bench/convergence/delta_messages.h"
 #include "bench/convergence/deltas_settings.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/payload.h"
 
 namespace distro::worker {
 

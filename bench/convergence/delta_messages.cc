@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 #include "kernels/basis.h"
 #include "kernels/block_site.h"
 #include "kernels/cpu/cpu_backend.h"

@@ -1,7 +1,7 @@
 // The messages of the lab's workers with the deltas method, in a form that also serves variants
 // that the real system does not have: a value in units of 2^-44 for every position, blocks as
 // elements or as DCT, other levels. Without such a variant, messages use the arithmetic of the real
-// system (common/update, kernels/cpu). Pure functions.
+// system (common/method/deltas, kernels/cpu). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include "bench/convergence/deltas_settings.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/method/deltas/combine.h"
+#include "common/method/deltas/update.h"
 #include "common/round/agreement.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/delta_update.h"
 #include "worker/optimizer/inner_optimizer.h"
 #include "worker/optimizer/update_rule.h"
 

@@ -10,10 +10,10 @@
 #include "bench/convergence/hostile_worker.h"
 #include "common/base/median.h"
 #include "common/base/random.h"
-#include "common/codec/delta_payload.h"
-#include "common/run/schedule.h"
-#include "common/update/delta_caps.h"
-#include "common/update/scale.h"
+#include "common/method/base/learning_rate.h"
+#include "common/method/deltas/caps.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/scale.h"
 
 namespace distro::worker {
 namespace {

@@ -13,9 +13,9 @@
 #include "bench/convergence/deltas_settings.h"
 #include "bench/convergence/deltas_worker.h"
 #include "common/layout/layout.h"
+#include "common/method/deltas/combine.h"
+#include "common/method/deltas/update.h"
 #include "common/round/agreement.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/delta_update.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::worker {

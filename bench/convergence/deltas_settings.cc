@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
-#include "common/update/combine_deltas.h"
+#include "common/method/deltas/combine.h"
 
 namespace distro::worker {
 namespace {

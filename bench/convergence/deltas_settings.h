@@ -72,7 +72,7 @@ int WeightOf(const DeltasSettings& settings, int worker, int window);
 InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay);
 
 // Whether the run uses no variant, apart from the choice of transformed tensors: all its arithmetic
-// is that of common/update and kernels.
+// is that of common/method/deltas and kernels.
 bool IsReal(const DeltasSettings& settings);
 
 }  // namespace distro::worker

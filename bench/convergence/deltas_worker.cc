@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "common/base/status_macros.h"
+#include "common/method/base/learning_rate.h"
 #include "common/run/sample_pool.h"
-#include "common/run/schedule.h"
 
 namespace distro::worker {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/base/random.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 
 namespace distro::worker {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "bench/convergence/deltas_settings.h"
 #include "common/layout/layout.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/update.h"
 
 namespace distro::worker {
 

@@ -10,8 +10,8 @@
 #include "common/base/file.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
-#include "common/codec/payload.h"
-#include "common/codec/update_reader.h"
+#include "common/method/signs/payload.h"
+#include "common/method/signs/update_reader.h"
 
 namespace distro::worker {
 namespace {
@@ -40,9 +40,9 @@ absl::StatusOr<Votes> Decode(const Layout& layout, RoundId round, SegmentId segm
 }
 
 // The payload was encoded here, so it decodes.
-SparseUpdate OwnUpdate(const std::string& payload, const PayloadExpectation& expected) {
-  SparseUpdate update = {.k = expected.k, .positions = {}, .signs = {}};
-  UpdateReader reader = UpdateReader::Create(payload, expected).value();
+SignUpdate OwnUpdate(const std::string& payload, const PayloadExpectation& expected) {
+  SignUpdate update = {.k = expected.k, .positions = {}, .signs = {}};
+  SignUpdateReader reader = SignUpdateReader::Create(payload, expected).value();
   absl::Span<const uint16_t> positions;
   absl::Span<const int8_t> signs;
   while (reader.next_block() < reader.blocks() && reader.NextBlock(&positions, &signs).ok()) {
@@ -125,12 +125,12 @@ bool LabExchange::Misses(RoundId round) const {
 void LabExchange::Attack(RoundUpdate* update) const {
   for (uint32_t s = 0; s < update->payloads.size(); ++s) {
     SharedBytes& payload = update->payloads[s];
-    SparseUpdate sent =
+    SignUpdate sent =
         OwnUpdate(*payload, ExpectPayload(*layout_, update->round, SegmentId(s), kept_));
     const uint64_t seed = Mix(link_.seed) + (update->round.value() << 32) + s;
     AttackSigns(link_.attack, seed, absl::MakeSpan(sent.signs));
     payload = std::make_shared<const std::string>(
-        EncodeUpdate(IdentifyPayload(*layout_, update->round, SegmentId(s)), sent));
+        EncodeSignUpdate(IdentifyPayload(*layout_, update->round, SegmentId(s)), sent));
   }
 }
 
@@ -161,9 +161,10 @@ absl::Status LabExchange::RecordVotes(const CommittedRound& round) const {
 absl::Status LabExchange::RecordUpdate(RoundId round) const {
   std::string plain;
   for (uint32_t i = 0; i < to_record_.size(); ++i) {
-    DISTRO_ASSIGN_OR_RETURN(const Votes votes,
-                            CombinePayloads({{.bytes = *to_record_[i], .weight = 1}},
-                                            ExpectPayload(*layout_, round, SegmentId(i), kept_)));
+    DISTRO_ASSIGN_OR_RETURN(
+        const Votes votes,
+        CombineSignPayloads({{.bytes = *to_record_[i], .weight = 1}},
+                            ExpectPayload(*layout_, round, SegmentId(i), kept_)));
     AppendPlain(votes, &plain);
   }
   return WriteFileAtomically(absl::StrCat(link_.record_updates, "/", worker_), plain);

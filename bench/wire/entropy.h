@@ -9,8 +9,8 @@
 #include <map>
 
 #include "common/layout/matrix.h"
-#include "common/update/delta_update.h"
-#include "common/update/votes.h"
+#include "common/method/deltas/update.h"
+#include "common/method/signs/votes.h"
 
 namespace distro::bench {
 

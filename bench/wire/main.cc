@@ -25,9 +25,9 @@
 #include "bench/wire/random_updates.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/combine.h"
+#include "common/method/signs/payload.h"
 #include "common/process/command_line.h"
-#include "common/update/combine.h"
 
 namespace distro {
 namespace {
@@ -101,9 +101,9 @@ absl::Status Measure(const Options& options, const Votes& votes, int keep) {
       "{\"keep\": %d, \"blocks\": %d, \"votes\": %d, \"sent\": %d, \"received\": %d, "
       "\"entropy_bytes\": %.1f, \"encode_seconds\": %.6f, \"decode_seconds\": %.6f, "
       "\"plain_bytes\": %d, \"plain\": \"%s\"}\n",
-      keep, blocks, votes.values.size(), RecordUpdatePayloadBytes(blocks, options.k),
-      payload.size(), bench::EntropyBits(votes) / 8, Seconds(encoded - start),
-      Seconds(decoded - encoded), plain.size(), file);
+      keep, blocks, votes.values.size(), RecordUpdateBytes(blocks, options.k), payload.size(),
+      bench::EntropyBits(votes) / 8, Seconds(encoded - start), Seconds(decoded - encoded),
+      plain.size(), file);
   return absl::OkStatus();
 }
 

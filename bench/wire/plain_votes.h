@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/update/votes.h"
+#include "common/method/signs/votes.h"
 
 namespace distro {
 

@@ -8,8 +8,8 @@
 
 #include "bench/wire/random_updates.h"
 #include "common/layout/matrix.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/combine.h"
+#include "common/method/deltas/update.h"
 
 namespace distro::bench {
 
@@ -17,7 +17,7 @@ namespace distro::bench {
 // same for all workers within one code; the difference of two blocks has an entropy of about 3
 // bits. Both are as in a run.
 inline DeltaUpdate RandomDelta(int k, int64_t blocks, uint64_t worker, Agreement agreement = {}) {
-  SparseUpdate update = RandomUpdate(k, blocks, worker, agreement);
+  SignUpdate update = RandomUpdate(k, blocks, worker, agreement);
   DeltaUpdate delta = {.k = k,
                        .positions = std::move(update.positions),
                        .signs = std::move(update.signs),

@@ -8,9 +8,9 @@
 #include "absl/types/span.h"
 #include "common/base/random.h"
 #include "common/layout/matrix.h"
-#include "common/update/combine.h"
-#include "common/update/sparse_update.h"
-#include "common/update/votes.h"
+#include "common/method/signs/combine.h"
+#include "common/method/signs/update.h"
+#include "common/method/signs/votes.h"
 
 namespace distro::bench {
 
@@ -35,8 +35,8 @@ class RandomStream {
 };
 
 // One worker's update. Every 101st block casts no vote.
-inline SparseUpdate RandomUpdate(int k, int64_t blocks, uint64_t worker, Agreement agreement = {}) {
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+inline SignUpdate RandomUpdate(int k, int64_t blocks, uint64_t worker, Agreement agreement = {}) {
+  SignUpdate update{.k = k, .positions = {}, .signs = {}};
   for (int64_t block = 0; block < blocks; ++block) {
     RandomStream random(Mix(worker) + block);
     std::vector<uint16_t> subset;
@@ -61,14 +61,14 @@ inline SparseUpdate RandomUpdate(int k, int64_t blocks, uint64_t worker, Agreeme
 
 inline Votes RandomVotes(int workers, int k, int64_t blocks, uint64_t seed,
                          Agreement agreement = {}) {
-  std::vector<SparseUpdate> updates;
+  std::vector<SignUpdate> updates;
   for (int worker = 0; worker < workers; ++worker) {
     updates.push_back(RandomUpdate(k, blocks, seed * 1000 + worker, agreement));
   }
   Votes votes;
   VoteAccumulator accumulator;
   for (int64_t block = 0; block < blocks; ++block) {
-    for (const SparseUpdate& update : updates) {
+    for (const SignUpdate& update : updates) {
       accumulator.Add(absl::MakeConstSpan(update.positions).subspan(block * k, k),
                       absl::MakeConstSpan(update.signs).subspan(block * k, k), /*weight=*/1);
     }

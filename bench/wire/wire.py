@@ -15,7 +15,7 @@ import subprocess
 
 from recording import K, record
 
-REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/codec/payload_test.cc)
+REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/method/signs/payload_test.cc)
 REPORT_DOWN = 86.8e6
 KEEP = (0, 16, 32, 64)
 WORKERS = (8, 32, 128)

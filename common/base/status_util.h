@@ -8,6 +8,11 @@
 
 namespace distro {
 
+// InvalidArgument, "FIELD: WHAT".
+inline absl::Status BadField(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
 // The same status with another message; the reason (reason.h) stays.
 inline absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
   absl::Status named(status.code(), message);

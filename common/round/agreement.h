@@ -11,8 +11,6 @@
 // poisoned update, broken arithmetic.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,9 +18,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/matrix.h"
+#include "common/method/base/pair_counts.h"
 
 namespace distro {
 
@@ -33,19 +30,6 @@ inline constexpr uint64_t kAgreementHalfLife = 64;
 // With only two workers that disagree, either may be wrong.
 inline constexpr int kMinJudgedWorkers = 3;
 
-// Counts the positions that two workers sent.
-struct AgreementCounts {
-  uint64_t agree = 0;     // with one sign
-  uint64_t disagree = 0;  // with opposite signs
-
-  uint64_t common() const { return agree + disagree; }
-  // (agree - disagree) / sqrt(agree + disagree): about -1 to 1 for random signs. 0 without votes.
-  double Score() const;
-  // (agree - disagree) / (agree + disagree), -1 to 1. 0 without votes.
-  double Share() const;
-  bool operator==(const AgreementCounts&) const = default;
-};
-
 // Whether, with n = agree + disagree votes of at least kMinCommonVotes, disagree - agree exceeds n
 // * -typical by more than 6 * sqrt(n) and by more than a tenth of n. `typical`, -1 to 0: the share
 // of an honest worker if that is negative. The first limit alone is not enough: honest workers
@@ -53,45 +37,6 @@ struct AgreementCounts {
 bool Suspicious(const AgreementCounts& counts, double typical);
 // The same with half of both limits: more than 3 * sqrt(n) and more than a twentieth of n.
 bool Doubtful(const AgreementCounts& counts, double typical);
-
-// What a worker sent in a block; borrowed.
-struct SentSigns {
-  absl::Span<const uint16_t> positions;  // ascending
-  absl::Span<const int8_t> signs;        // +1 or -1 each; 0: none
-};
-
-// The counts of each pair of the workers that sent updates of a segment. It needs memory of W^2
-// counts and time of the sum, over positions, of the squares of their senders.
-class PairCounts {
- public:
-  explicit PairCounts(size_t workers) : workers_(workers), counts_(workers * workers) {}
-
-  // Adds one block. Positions outside the tensor do not count. Requires one entry per worker, and
-  // positions below kBlockElements.
-  void AddBlock(const BlockExtent& extent, absl::Span<const SentSigns> sent);
-
-  size_t workers() const { return workers_; }
-  // The same for (b, a). Requires two different workers.
-  const AgreementCounts& Of(size_t a, size_t b) const {
-    return counts_[a < b ? a * workers_ + b : b * workers_ + a];
-  }
-
- private:
-  struct Entry {
-    uint32_t worker;
-    int8_t sign;
-    int32_t next;  // entry of the same position, -1: none
-  };
-
-  size_t workers_;
-  std::vector<AgreementCounts> counts_;  // [a * workers + b], a < b
-  std::array<int32_t, kBlockElements> first_ = [] {
-    std::array<int32_t, kBlockElements> none;
-    none.fill(-1);
-    return none;
-  }();
-  std::vector<Entry> entries_;  // of the block
-};
 
 // The agreement of the workers of a run in the last rounds.
 class Agreement {

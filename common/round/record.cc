@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/bitmap.h"
+#include "common/method/methods.h"
 #include "common/round_log/committed_round.h"
-#include "common/round_log/delta_step.h"
 #include "common/run/schedule.h"
 
 namespace distro {
@@ -27,9 +28,7 @@ std::string Bitmap(const std::vector<RecordedMember>& members, size_t segment) {
 void SlotPlan::Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
                     absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const {
   SamplePool left = pool;
-  // With signs a gradient that was too late is used in the next round, so its samples count as
-  // read.
-  const bool comes_back = header->step().has_deltas();
+  const bool comes_back = MethodOf(header->step()).binds_updates_to_slots();
   for (int i = 0; comes_back && i < header->members_size(); ++i) {
     const v1::Slot& slot = round_slots[i];
     left.GiveBack(slot, ReadSamples(*header, i, slot, config.samples_per_worker()));

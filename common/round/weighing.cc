@@ -2,9 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/method/base/learning_rate.h"
+#include "common/method/deltas/combine.h"
+#include "common/method/methods.h"
 #include "common/run/sample_pool.h"
-#include "common/run/schedule.h"
-#include "common/update/combine_deltas.h"
 
 namespace distro {
 namespace {
@@ -24,7 +25,7 @@ absl::Status CheckLocalSteps(const Weighing& weighing, const UpdateClaim& claim,
 
 absl::Status CheckFirstSample(const Weighing& weighing, const UpdateClaim& claim,
                               const v1::Slot& slot) {
-  const bool may_say = weighing.deltas && !claim.abstain;
+  const bool may_say = weighing.states_slot && !claim.abstain;
   if (claim.first_sample == 0 || (may_say && claim.first_sample == slot.first_sample()))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -38,7 +39,7 @@ Weighing WeighingOf(const v1::RunConfig& config) {
   return {.window = config.has_round_window() ? StepsOfRound(config) : 0,
           .samples_a_step = config.samples_per_worker(),
           .by_data = config.weighting() == v1::WEIGHTING_DATA,
-          .deltas = config.method() == v1::METHOD_DELTAS};
+          .states_slot = MethodOf(config).binds_updates_to_slots()};
 }
 
 absl::Status CheckClaim(const Weighing& weighing, const UpdateClaim& claim, const v1::Slot& slot) {

@@ -18,8 +18,8 @@ namespace distro {
 struct Weighing {
   uint32_t window = 0;  // local steps of a full update in a run with a window; 0: there is none
   uint32_t samples_a_step = 1;
-  bool by_data = false;  // the number of the workers' own tokens (DataWeights)
-  bool deltas = false;   // updates may state their slot
+  bool by_data = false;      // the number of the workers' own tokens (DataWeights)
+  bool states_slot = false;  // updates may state their slot
 
   bool all_alike() const { return window == 0 && !by_data; }
 };

@@ -39,7 +39,8 @@ void AppliedLog::Begin(RoundId next_round, uint64_t log_hash, std::vector<uint64
 absl::Status AppliedLog::ApplyNext(const CommittedRound& round, int threads, Update update) {
   DISTRO_RETURN_IF_ERROR(CheckContinues(round, next_round_, log_hash_));
   const std::string where = absl::StrCat("round ", round.round().value());
-  absl::StatusOr<DecodedRound> decoded = DecodeRound(*layout_, round, threads);
+  absl::StatusOr<DecodedRound> decoded =
+      DecodeRound(*layout_, *round.header, round.payloads, threads);
   DISTRO_RETURN_IF_ERROR(Annotate(decoded.status(), where));
   absl::StatusOr<std::vector<uint64_t>> hashes = update(round.header->step(), *std::move(decoded));
   DISTRO_RETURN_IF_ERROR(Annotate(hashes.status(), where));

@@ -24,8 +24,8 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
+#include "common/method/decoded_round.h"
 #include "common/round_log/committed_round.h"
-#include "common/round_log/decoded_round.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {

@@ -5,35 +5,23 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/bitmap.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/method/methods.h"
 #include "common/round_log/round_checks.h"
-#include "common/run/method_config.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/scale.h"
-#include "common/update/votes.h"
 
 namespace distro {
 namespace {
 
-// Limit of the sum of the weights of a round's members.
-struct WeightBudget {
-  uint64_t left;
-  uint64_t a_weight;          // of it
-  absl::string_view message;  // when it is not enough
-};
-WeightBudget BudgetOf(const v1::StepParameters& step) {
-  if (step.has_deltas()) return {kMaxDeltaWeights, 1, "more than 2^19 in all"};
-  return {kMaxVotesPerBlock, step.kept_per_block(), "more than 32767 votes a block in all"};
-}
-
-absl::Status CheckMember(const v1::Member& member, WeightBudget* budget) {
+// Takes the member's weight from `left`.
+absl::Status CheckMember(const v1::Member& member, WeightLimit* left) {
   if (member.local_steps() > kMaxLocalSteps)
     return BadField("local_steps", absl::StrCat(member.local_steps(), " are more than 1000"));
-  const uint64_t taken = member.weight() * budget->a_weight;
-  if (taken > budget->left) return BadField("weight", budget->message);
-  budget->left -= taken;
+  const uint64_t taken = member.weight() * left->a_weight;
+  if (taken > left->sum) return BadField("weight", left->message);
+  left->sum -= taken;
   if (!v1::MemberState_IsValid(member.state()) || member.state() == v1::MEMBER_STATE_UNSPECIFIED) {
     return BadField("state", absl::StrCat(member.state(), " is not known"));
   }
@@ -41,7 +29,7 @@ absl::Status CheckMember(const v1::Member& member, WeightBudget* budget) {
 }
 
 absl::Status CheckMembers(const v1::RoundHeader& header) {
-  WeightBudget budget = BudgetOf(header.step());
+  WeightLimit weights = MethodOf(header.step()).MemberWeights(header.step());
   absl::string_view last;
   for (const v1::Member& member : header.members()) {
     DISTRO_RETURN_IF_ERROR(ValidateName(member.name(), "members: name"));
@@ -50,27 +38,23 @@ absl::Status CheckMembers(const v1::RoundHeader& header) {
     }
     last = member.name();
     DISTRO_RETURN_IF_ERROR(
-        Annotate(CheckMember(member, &budget), absl::StrCat("members: ", member.name())));
+        Annotate(CheckMember(member, &weights), absl::StrCat("members: ", member.name())));
   }
   return absl::OkStatus();
 }
 
-bool Bit(const std::string& bitmap, int i) {
-  return (static_cast<uint8_t>(bitmap[i / 8]) >> (i % 8)) & 1;
-}
-
 absl::Status CheckIncluded(const v1::RoundHeader& header, const std::string& included) {
   const int members = header.members_size();
-  const size_t bytes = (members + 7) / 8;
+  const size_t bytes = BitmapBytes(members);
   if (included.size() != bytes) {
     return BadField("included",
                     absl::StrCat(included.size(), " bytes for ", members, " members, not ", bytes));
   }
   for (int i = members; i < static_cast<int>(bytes) * 8; ++i) {
-    if (Bit(included, i)) return BadField("included", absl::StrCat("unused bit ", i, " is set"));
+    if (BitOf(included, i)) return BadField("included", absl::StrCat("unused bit ", i, " is set"));
   }
   for (int i = 0; i < members; ++i) {
-    if (!Bit(included, i)) continue;
+    if (!BitOf(included, i)) continue;
     const v1::Member& member = header.members(i);
     if (member.abstained()) return BadField("included", absl::StrCat(member.name(), " abstained"));
     if (member.weight() == 0)
@@ -96,14 +80,14 @@ absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) 
 }
 
 absl::Status CheckMedians(const v1::RoundHeader& header, const Layout& layout) {
-  const size_t expected = header.step().has_deltas() ? layout.tensors().size() : 0;
+  const size_t expected = MethodOf(header.step()).ScaleMedians(layout);
   if (static_cast<size_t>(header.scale_medians_size()) != expected) {
     return BadField("scale_medians",
                     absl::StrCat(header.scale_medians_size(), ", expected ", expected));
   }
   for (const uint32_t median : header.scale_medians()) {
-    if (median > kScaleCodes)
-      return BadField("scale_medians", absl::StrCat(median, " is above 256"));
+    if (median > kLargestScaleMedian)
+      return BadField("scale_medians", absl::StrCat(median, " is above ", kLargestScaleMedian));
   }
   return absl::OkStatus();
 }
@@ -130,18 +114,19 @@ int CommittedRound::MemberIndex(absl::string_view name) const {
 }
 
 bool CommittedRound::Included(int member, SegmentId segment) const {
-  return Bit(header->segments(segment.value()).included(), member);
+  return BitOf(header->segments(segment.value()).included(), member);
 }
 
 int IncludedSegments(const v1::RoundHeader& header, int member) {
   return static_cast<int>(std::ranges::count_if(header.segments(), [member](const auto& segment) {
-    return Bit(segment.included(), member);
+    return BitOf(segment.included(), member);
   }));
 }
 
 bool IsIncluded(const v1::RoundHeader& header, int member) {
-  return std::ranges::any_of(
-      header.segments(), [member](const auto& segment) { return Bit(segment.included(), member); });
+  return std::ranges::any_of(header.segments(), [member](const auto& segment) {
+    return BitOf(segment.included(), member);
+  });
 }
 
 uint64_t ResultBytes(const v1::RoundHeader& header) {

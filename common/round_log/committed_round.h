@@ -11,12 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
+#include "common/base/shared_bytes.h"
 #include "common/layout/layout.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {
-
-using SharedBytes = std::shared_ptr<const std::string>;
 
 // Maximum size of a header: it is sent in one message.
 inline constexpr uint64_t kMaxRoundHeaderBytes = 1000 * 1024;

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/method/methods.h"
 #include "common/round_log/committed_round.h"
-#include "common/run/method_config.h"
 #include "google/protobuf/io/coded_stream.h"
 
 namespace distro {
@@ -85,20 +85,11 @@ uint64_t LargestRest() {
   return header.ByteSizeLong();
 }
 
-uint64_t MethodHeaderBytes(const v1::RunConfig& config, const Layout& layout) {
-  if (config.method() != v1::METHOD_DELTAS) return 0;
-  constexpr uint64_t kTagsAndLengths = 64;  // of the lists below and what is there once
-  const uint64_t tensors = layout.tensors().size();
-  const uint64_t a_tensor = 1 + 2;  // its cap, and its median as a varint
-  return kTagsAndLengths + sizeof(float) * uint64_t{config.local_steps()} + a_tensor * tensors +
-         (tensors + 7) / 8;
-}
-
 }  // namespace
 
 HeaderShape HeaderShapeOf(const v1::RunConfig& config, const Layout& layout) {
   return {.segments = layout.segments(),
-          .method_bytes = MethodHeaderBytes(config, layout),
+          .method_bytes = MethodOf(config).HeaderBytes(config, layout),
           .ranges = 3 * (config.has_round_window() ? uint64_t{config.local_steps()} : 1) - 1};
 }
 

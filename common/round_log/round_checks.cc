@@ -1,25 +1,16 @@
 #include "common/round_log/round_checks.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/codec/delta_payload.h"
-#include "common/codec/payload.h"
-#include "common/round_log/delta_step.h"
+#include "common/method/methods.h"
 
 namespace distro {
 namespace {
-
-absl::Status CheckFloat(absl::string_view field, uint32_t bits) {
-  const float value = std::bit_cast<float>(bits);
-  if (std::isfinite(value) && !std::signbit(value)) return absl::OkStatus();
-  return BadField(field, absl::StrCat(value, " is not finite and at least 0"));
-}
 
 constexpr uint64_t kMostSamplesOfSlot = std::numeric_limits<uint32_t>::max();
 
@@ -32,21 +23,8 @@ absl::Status CheckRange(uint64_t first, uint64_t samples, uint64_t next_sample) 
 
 }  // namespace
 
-absl::Status BadField(absl::string_view field, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
-}
-
 absl::Status CheckStepParameters(const v1::StepParameters& step, const Layout& layout) {
-  if (step.has_deltas()) {
-    if (step.eta_bits() != 0 || step.eta_lambda_bits() != 0 || step.beta() != 0)
-      return BadField("step", "has eta or beta, which deltas do not");
-    DISTRO_RETURN_IF_ERROR(Annotate(CheckDeltaParameters(step.deltas(), layout), "step: deltas"));
-  }
-  DISTRO_RETURN_IF_ERROR(CheckFloat("step: eta_bits", step.eta_bits()));
-  DISTRO_RETURN_IF_ERROR(CheckFloat("step: eta_lambda_bits", step.eta_lambda_bits()));
-  if (!(step.beta() >= 0 && step.beta() < 1)) {
-    return BadField("step: beta", absl::StrCat(step.beta(), " is outside 0 to below 1"));
-  }
+  DISTRO_RETURN_IF_ERROR(MethodOf(step).CheckStep(step, layout));
   if (!(step.clip_norm() > 0) || !std::isfinite(step.clip_norm())) {
     return BadField("step: clip_norm",
                     absl::StrCat(step.clip_norm(), " is not above 0 and finite"));
@@ -97,7 +75,9 @@ absl::Status CheckUnread(const google::protobuf::RepeatedPtrField<v1::SampleRang
 
 uint64_t MaxPayloadBytes(const Layout& layout, SegmentId segment) {
   const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(segment));
-  return std::max(MaxVotesPayloadBytes(blocks), MaxDeltaResultBytes(blocks));
+  uint64_t most = 0;
+  for (const Method* method : AllMethods()) most = std::max(most, method->MaxResultBytes(blocks));
+  return most;
 }
 
 absl::Status CheckPayloadBytes(const Layout& layout, SegmentId segment, uint64_t payload_bytes) {

@@ -13,11 +13,7 @@
 
 namespace distro {
 
-// InvalidArgument, "FIELD: WHAT".
-absl::Status BadField(absl::string_view field, absl::string_view what);
-
-// Checks that eta and eta*lambda are finite and not negative, 0 <= beta < 1, clip_norm > 0, and K
-// is in 1..4096. With deltas the first three must be 0, and CheckDeltaParameters applies.
+// Checks that clip_norm > 0, that K is in 1..4096, and what the step's method checks.
 absl::Status CheckStepParameters(const v1::StepParameters& step, const Layout& layout);
 
 // Checks that slots have distinct, valid names in ascending order, and ranges of at least 1 sample,

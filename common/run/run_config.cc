@@ -11,19 +11,15 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
-#include "common/run/method_config.h"
+#include "common/method/base/key_checks.h"
+#include "common/method/methods.h"
 #include "common/run/pinned_tokenizer.h"
-#include "common/run/run_checks.h"
 
 namespace distro {
 namespace {
 
-// The method of a new run whose run.json names none.
-constexpr v1::Method kDefaultMethod = v1::METHOD_DELTAS;
 constexpr uint64_t kMaxRounds = uint64_t{1} << 32;
-constexpr uint32_t kMaxCount = 1 << 20;  // samples, tokens of a sample, blocks of a segment
-constexpr uint32_t kMaxKept = 4096;      // positions of a block
-constexpr uint32_t kMaxWorkers = 32767;
+constexpr uint32_t kMaxCount = 1 << 20;          // samples, tokens of a sample, blocks of a segment
 constexpr int64_t kMaxDeadlineSeconds = 604800;  // a week
 constexpr int64_t kDefaultMinDeadlineSeconds = 5;
 constexpr uint32_t kDefaultProbationRounds = 4;
@@ -32,14 +28,14 @@ constexpr uint32_t kMaxProbationRounds = 1000;
 template <typename T>
 absl::Status Required(absl::string_view key, T value, T high) {
   if (value != 0) return InRange<T>(key, value, 1, high);
-  return RefuseKey(key, absl::StrCat("is required and not 0: give 1 to ", high));
+  return BadField(key, absl::StrCat("is required and not 0: give 1 to ", high));
 }
 
 // Refuses values that a message can hold and a JSON text cannot.
 absl::Status CheckMessage(const v1::RunConfig& config) {
   if (!config.GetReflection()->GetUnknownFields(config).empty()) {
-    return RefuseKey("run configuration",
-                     "has a field that this version does not know: use one version on both ends");
+    return BadField("run configuration",
+                    "has a field that this version does not know: use one version on both ends");
   }
   const auto* const reflection = config.GetReflection();
   for (int i = 0; i < v1::RunConfig::descriptor()->field_count(); ++i) {
@@ -47,7 +43,7 @@ absl::Status CheckMessage(const v1::RunConfig& config) {
     if (field->enum_type() == nullptr) continue;
     const int number = reflection->GetEnumValue(config, field);
     if (field->enum_type()->FindValueByNumber(number) == nullptr)
-      return RefuseKey(field->name(), absl::StrCat(number, " is not known"));
+      return BadField(field->name(), absl::StrCat(number, " is not known"));
   }
   return absl::OkStatus();
 }
@@ -104,7 +100,7 @@ void FillDeadlineDefault(v1::RunConfig& config) {
 void FillDefaults(v1::RunConfig& config) {
   if (config.method() == v1::METHOD_UNSPECIFIED) config.set_method(kDefaultMethod);
   FillOptimizerDefaults(config);
-  FillMethodDefaults(&config);
+  MethodOf(config).FillDefaults(&config);
   if (!config.has_segment_blocks()) config.set_segment_blocks(16384);
   if (config.download() == v1::DOWNLOAD_MODE_UNSPECIFIED) {
     config.set_download(v1::DOWNLOAD_MODE_LOSSLESS);
@@ -123,17 +119,17 @@ void FillDefaults(v1::RunConfig& config) {
 absl::Status CheckLearningRate(const v1::RunConfig& config) {
   const double peak = config.peak_learning_rate();
   if (!(peak <= 1) || !(static_cast<float>(peak) > 0)) {
-    return RefuseKey("peak_learning_rate", absl::StrCat(peak, " is outside above 0 to 1"));
+    return BadField("peak_learning_rate", absl::StrCat(peak, " is outside above 0 to 1"));
   }
   DISTRO_RETURN_IF_ERROR(InRange("min_learning_rate", config.min_learning_rate(), 0.0, 1.0));
   if (config.min_learning_rate() > peak) {
-    return RefuseKey("min_learning_rate",
-                     absl::StrCat(config.min_learning_rate(), " exceeds peak_learning_rate ", peak,
-                                  ": lower it or raise peak_learning_rate"));
+    return BadField("min_learning_rate",
+                    absl::StrCat(config.min_learning_rate(), " exceeds peak_learning_rate ", peak,
+                                 ": lower it or raise peak_learning_rate"));
   }
   if (config.warmup_rounds() >= config.rounds()) {
-    return RefuseKey("warmup_rounds", absl::StrCat(config.warmup_rounds(), " is not below rounds ",
-                                                   config.rounds(), ": lower it or raise rounds"));
+    return BadField("warmup_rounds", absl::StrCat(config.warmup_rounds(), " is not below rounds ",
+                                                  config.rounds(), ": lower it or raise rounds"));
   }
   return absl::OkStatus();
 }
@@ -142,10 +138,10 @@ absl::Status CheckStep(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(CheckLearningRate(config));
   const float clip = static_cast<float>(config.clip_norm());
   if (!(clip > 0) || !std::isfinite(clip)) {
-    return RefuseKey("clip_norm",
-                     absl::StrCat(config.clip_norm(),
-                                  " is not above 0 and finite (as a 32-bit float): to "
-                                  "switch clipping off give a large number such as 1e9"));
+    return BadField("clip_norm",
+                    absl::StrCat(config.clip_norm(),
+                                 " is not above 0 and finite (as a 32-bit float): to "
+                                 "switch clipping off give a large number such as 1e9"));
   }
   return InRange("weight_decay", config.weight_decay(), 0.0, 1.0);
 }
@@ -153,12 +149,12 @@ absl::Status CheckStep(const v1::RunConfig& config) {
 absl::Status CheckDownload(const v1::RunConfig& config) {
   const bool top = config.download() == v1::DOWNLOAD_MODE_TOP;
   if (top && !config.has_kept_votes_per_block()) {
-    return RefuseKey("kept_votes_per_block", "is required with download \"top\": give 1 to 4096");
+    return BadField("kept_votes_per_block", "is required with download \"top\": give 1 to 4096");
   }
   if (!top && config.has_kept_votes_per_block()) {
-    return RefuseKey("kept_votes_per_block",
-                     "has no meaning with download \"lossless\": remove it or set download to "
-                     "\"top\"");
+    return BadField("kept_votes_per_block",
+                    "has no meaning with download \"lossless\": remove it or set download to "
+                    "\"top\"");
   }
   if (!top) return absl::OkStatus();
   return InRange<uint32_t>("kept_votes_per_block", config.kept_votes_per_block(), 1, kMaxKept);
@@ -168,15 +164,15 @@ absl::Status CheckWorkers(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(
       InRange<uint32_t>("start_workers", config.start_workers(), 1, kMaxWorkers));
   if (config.start_workers() > config.max_workers()) {
-    return RefuseKey("start_workers",
-                     absl::StrCat(config.start_workers(), " exceeds max_workers ",
-                                  config.max_workers(), ": lower it or raise max_workers"));
+    return BadField("start_workers",
+                    absl::StrCat(config.start_workers(), " exceeds max_workers ",
+                                 config.max_workers(), ": lower it or raise max_workers"));
   }
   DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("min_workers", config.min_workers(), 1, kMaxWorkers));
   if (config.min_workers() > config.start_workers()) {
-    return RefuseKey("min_workers", absl::StrCat(config.min_workers(), " exceeds start_workers ",
-                                                 config.start_workers(), ": set start_workers to ",
-                                                 config.min_workers(), " or more"));
+    return BadField("min_workers", absl::StrCat(config.min_workers(), " exceeds start_workers ",
+                                                config.start_workers(), ": set start_workers to ",
+                                                config.min_workers(), " or more"));
   }
   return absl::OkStatus();
 }
@@ -184,7 +180,7 @@ absl::Status CheckWorkers(const v1::RunConfig& config) {
 absl::Status CheckDuration(absl::string_view key, const google::protobuf::Duration& value,
                            absl::string_view remedy) {
   if (IsDuration(value)) return absl::OkStatus();
-  return RefuseKey(
+  return BadField(
       key, absl::StrCat(value.seconds(), " s + ", value.nanos(), " ns is outside above 0 to ",
                         kMaxDeadlineSeconds, " s: ", remedy));
 }
@@ -194,7 +190,7 @@ absl::Status CheckWindow(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(CheckDuration("round_window", config.round_window(),
                                        "remove the key to have every worker take local_steps"));
   if (config.has_round_deadline() && !Less(config.round_window(), config.round_deadline())) {
-    return RefuseKey(
+    return BadField(
         "round_window",
         absl::StrCat(SecondsText(config.round_window()), " is not below round_deadline, ",
                      SecondsText(config.round_deadline()),
@@ -207,15 +203,15 @@ absl::Status CheckWindow(const v1::RunConfig& config) {
 absl::Status CheckDeadline(const v1::RunConfig& config) {
   if (!config.has_round_deadline()) {
     if (!config.has_min_round_deadline()) return absl::OkStatus();
-    return RefuseKey("min_round_deadline",
-                     "has no meaning without round_deadline: remove it or set round_deadline");
+    return BadField("min_round_deadline",
+                    "has no meaning without round_deadline: remove it or set round_deadline");
   }
   DISTRO_RETURN_IF_ERROR(CheckDuration("round_deadline", config.round_deadline(),
                                        "remove the key to wait for every worker"));
   DISTRO_RETURN_IF_ERROR(CheckDuration("min_round_deadline", config.min_round_deadline(),
                                        "remove the key to take its default"));
   if (!Less(AfterWindow(config), config.min_round_deadline())) return absl::OkStatus();
-  return RefuseKey(
+  return BadField(
       "min_round_deadline",
       absl::StrCat(SecondsText(config.min_round_deadline()), " exceeds ",
                    config.has_round_window() ? "what round_deadline leaves after round_window, "
@@ -228,33 +224,35 @@ absl::Status CheckDeadline(const v1::RunConfig& config) {
 absl::Status CheckPinnedTokenizer(const v1::RunConfig& config) {
   if (!config.has_tokenizer_sha256() || IsSha256Text(config.tokenizer_sha256()))
     return absl::OkStatus();
-  return RefuseKey("tokenizer_sha256",
-                   "is not 64 hexadecimal digits: give what `sha256sum tokenizer.json` prints, or "
-                   "the \"sha256\" that the index of distro-data has under \"tokenizer\"");
+  return BadField("tokenizer_sha256",
+                  "is not 64 hexadecimal digits: give what `sha256sum tokenizer.json` prints, or "
+                  "the \"sha256\" that the index of distro-data has under \"tokenizer\"");
 }
 
 absl::Status CheckPinnedData(const v1::RunConfig& config) {
   if (!config.has_data_fingerprint()) return absl::OkStatus();
   const std::string& fingerprint = config.data_fingerprint();
   if (fingerprint.empty() || fingerprint.size() > kMaxFingerprintBytes) {
-    return RefuseKey("data_fingerprint",
-                     absl::StrCat("has ", fingerprint.size(), " characters, outside 1 to ",
-                                  kMaxFingerprintBytes));
+    return BadField("data_fingerprint",
+                    absl::StrCat("has ", fingerprint.size(), " characters, outside 1 to ",
+                                 kMaxFingerprintBytes));
   }
   if (config.workers() == v1::WORKERS_PYTHON || IsSha256Text(fingerprint) ||
       fingerprint == kAnyData) {
     return absl::OkStatus();
   }
-  return RefuseKey("data_fingerprint",
-                   "is not 64 hexadecimal digits: give what `distro-worker fingerprint --data "
-                   "FILE` prints, or \"any\", with which no worker's data is compared");
+  return BadField("data_fingerprint",
+                  "is not 64 hexadecimal digits: give what `distro-worker fingerprint --data "
+                  "FILE` prints, or \"any\", with which no worker's data is compared");
 }
 
 absl::Status Check(const v1::RunConfig& config) {
   DISTRO_RETURN_IF_ERROR(ValidateName(config.name(), "name"));
   DISTRO_RETURN_IF_ERROR(Required<uint64_t>("rounds", config.rounds(), kMaxRounds));
   DISTRO_RETURN_IF_ERROR(CheckStep(config));
-  DISTRO_RETURN_IF_ERROR(CheckMethod(config));
+  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("kept_per_block", config.kept_per_block(), 1, kMaxKept));
+  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("max_workers", config.max_workers(), 1, kMaxWorkers));
+  DISTRO_RETURN_IF_ERROR(MethodOf(config).CheckKeys(config));
   DISTRO_RETURN_IF_ERROR(
       InRange<uint32_t>("segment_blocks", config.segment_blocks(), 1, kMaxCount));
   DISTRO_RETURN_IF_ERROR(CheckDownload(config));

@@ -12,8 +12,8 @@
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/method/base/key_checks.h"
 #include "common/run/pinned_tokenizer.h"
-#include "common/run/run_checks.h"
 #include "common/run/run_config.h"
 
 namespace distro {
@@ -48,7 +48,7 @@ absl::StatusOr<uint64_t> WholeNumber(absl::string_view key, const json& value, u
     if (whole) number = static_cast<uint64_t>(real);
   }
   if (whole && number <= most) return number;
-  return RefuseKey(
+  return BadField(
       key, absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a whole number of 0 to ", most));
 }
 
@@ -70,9 +70,9 @@ absl::Status SetEnum(const FieldDescriptor* field, const json& value, v1::RunCon
     config.GetReflection()->SetEnum(&config, field, allowed);
     return absl::OkStatus();
   }
-  return RefuseKey(field->name(),
-                   absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not known: give ",
-                                absl::StrJoin(known, " or ")));
+  return BadField(field->name(),
+                  absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not known: give ",
+                               absl::StrJoin(known, " or ")));
 }
 
 absl::Status SetDuration(absl::string_view key, const json& value,
@@ -80,9 +80,9 @@ absl::Status SetDuration(absl::string_view key, const json& value,
   absl::Duration duration;
   if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &duration) ||
       duration == absl::InfiniteDuration() || duration == -absl::InfiniteDuration()) {
-    return RefuseKey(key,
-                     absl::StrCat(Shown(value.dump(-1, ' ', true)),
-                                  " is not a duration: give a text such as \"30s\" or \"1.5s\""));
+    return BadField(key,
+                    absl::StrCat(Shown(value.dump(-1, ' ', true)),
+                                 " is not a duration: give a text such as \"30s\" or \"1.5s\""));
   }
   message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
   message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
@@ -110,14 +110,14 @@ absl::Status SetField(const FieldDescriptor* field, const json& value, v1::RunCo
     }
     case FieldDescriptor::CPPTYPE_DOUBLE:
       if (!value.is_number())
-        return RefuseKey(field->name(),
-                         absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a number"));
+        return BadField(field->name(),
+                        absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a number"));
       reflection->SetDouble(&config, field, value.get<double>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_STRING:
       if (!value.is_string())
-        return RefuseKey(field->name(), absl::StrCat(Shown(value.dump(-1, ' ', true)),
-                                                     " is not a text in quotes"));
+        return BadField(field->name(),
+                        absl::StrCat(Shown(value.dump(-1, ' ', true)), " is not a text in quotes"));
       reflection->SetString(&config, field, value.get<std::string>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -178,10 +178,10 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(absl::string_view text) {
   for (const auto& [key, value] : values.items()) {
     const FieldDescriptor* field = v1::RunConfig::descriptor()->FindFieldByName(key);
     if (field == nullptr) {
-      return RefuseKey(
-          Shown(key), absl::StrCat("is not a key of a run: remove it, or take one of ", AllKeys()));
+      return BadField(Shown(key),
+                      absl::StrCat("is not a key of a run: remove it, or take one of ", AllKeys()));
     }
-    if (value.is_null()) return RefuseKey(key, "is null: remove the key to take its default");
+    if (value.is_null()) return BadField(key, "is null: remove the key to take its default");
     DISTRO_RETURN_IF_ERROR(SetField(field, value, config));
   }
   LowerHashes(&config);

@@ -8,10 +8,10 @@
 #include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/method/deltas/caps.h"
 #include "common/run/local_data.h"
 #include "common/run/pinned_tokenizer.h"
 #include "common/run/run_config.h"
-#include "common/update/delta_caps.h"
 
 namespace distro {
 namespace {
@@ -232,8 +232,7 @@ absl::StatusOr<CommittedRound> LocalAggregator::Commit() {
         {.payload_bytes = result.payload->size(), .checksum = result.checksum});
     results.push_back(std::move(result.payload));
   }
-  if (step_.has_deltas())
-    outcome.scale_medians = ScaleMedians(codes, medians_, run_.layout->tensors().size());
+  outcome.scale_medians = run_.method->ScaleMedians(codes, medians_);
   v1::RoundHeader header = MakeRoundHeader(outcome);
   const bool goes_on = round_.value() + 2 < run_.config.rounds();
   plan_.Give(goes_on ? members_.Present() : std::vector<std::string>(), run_.config, plan_.slots,

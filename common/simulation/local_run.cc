@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/initial_snapshot.h"
+#include "common/method/methods.h"
 
 namespace distro {
 
@@ -25,7 +26,8 @@ absl::StatusOr<LocalRun> MakeLocalRun(const v1::RunConfig& config,
                   .method = nullptr,
                   .snapshot = {},
                   .snapshot_path = snapshot_path};
-  DISTRO_ASSIGN_OR_RETURN(run.method, MakeRoundMethod(config, run.layout, run.model_config_json));
+  DISTRO_ASSIGN_OR_RETURN(run.method,
+                          MethodOf(config).MakeRounds(config, run.layout, run.model_config_json));
   run.snapshot.set_size_bytes(snapshot.bytes);
   run.snapshot.set_sha256(snapshot.sha256.data(), snapshot.sha256.size());
   run.snapshot.set_state_hash(state_hash(*run.layout, parameters));

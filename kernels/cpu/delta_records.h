@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/update/delta_update.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/deltas/update.h"
 #include "kernels/deltas_view.h"
 
 namespace distro {

@@ -12,7 +12,7 @@
 
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/update.h"
 #include "kernels/block.h"
 #include "kernels/deltas_view.h"
 

@@ -1,6 +1,6 @@
 #include "kernels/cpu/deltas_exact.h"
 
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 #include "kernels/delta_step.h"
 
 namespace distro::exact {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "common/update/votes.h"
+#include "common/method/signs/votes.h"
 #include "kernels/block_site.h"
 
 namespace distro {

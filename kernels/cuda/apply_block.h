@@ -9,7 +9,7 @@
 // (16) and of the multiples of 4 (16): integer sums that cannot overflow are the same in any order.
 #pragma once
 
-#include "common/update/votes.h"
+#include "common/method/signs/votes.h"
 #include "kernels/cuda/block.h"
 
 namespace distro::cuda {

@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/forward_transform.h"
 #include "kernels/cuda/select_largest.h"

@@ -9,7 +9,7 @@
 // order of additions; it differs from the CPU's in the last bits.
 #pragma once
 
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 #include "kernels/cuda/compress_block.h"
 
 namespace distro::cuda {

@@ -15,24 +15,24 @@ absl::StatusOr<std::vector<uint64_t>> HostUpdater::Update(const v1::StepParamete
                                                           const DecodedRound& decoded,
                                                           TensorBuffer* parameters) const {
   std::atomic<bool> valid = true;
-  std::vector<uint64_t> hashes =
-      ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
-        uint32_t invalid = kAllVotesValid;
-        const absl::Span<float> part = parameters->tensor(tile.part);
-        if (step.has_deltas()) {
-          const auto deltas_of = [&](SegmentId segment) {
-            return OnHost(decoded.deltas[segment.value()]);
-          };
-          updater_.Update(tile, step, deltas_of, backend, part, &invalid);
-        } else {
-          const auto votes_of = [&](SegmentId segment) {
-            return OnHost(decoded.votes[segment.value()]);
-          };
-          updater_.Update(tile, step, votes_of, backend, part, &invalid);
-        }
-        updater_.Hash(tile, backend, part, sum);
-        if (invalid != kAllVotesValid) valid = false;
-      });
+  std::vector<uint64_t> hashes = ForEachTile([&](const Tile& tile, Backend* backend,
+                                                 uint64_t* sum) {
+    uint32_t invalid = kAllVotesValid;
+    const absl::Span<float> part = parameters->tensor(tile.part);
+    std::visit(OfMethod{[&](const std::vector<DeltaResult>& deltas) {
+                          updater_.Update(
+                              tile, step, [&](SegmentId s) { return OnHost(deltas[s.value()]); },
+                              backend, part, &invalid);
+                        },
+                        [&](const std::vector<Votes>& votes) {
+                          updater_.Update(
+                              tile, step, [&](SegmentId s) { return OnHost(votes[s.value()]); },
+                              backend, part, &invalid);
+                        }},
+               decoded);
+    updater_.Hash(tile, backend, part, sum);
+    if (invalid != kAllVotesValid) valid = false;
+  });
   if (!valid) return InvalidResult();
   return hashes;
 }

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/round_log/decoded_round.h"
+#include "common/method/decoded_round.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
 #include "kernels/replica/round_update.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "common/round_log/delta_step.h"
+#include "common/method/deltas/step.h"
 
 namespace distro {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/matrix.h"
-#include "common/update/votes.h"
+#include "common/method/signs/votes.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
 #include "kernels/deltas_view.h"

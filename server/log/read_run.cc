@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/initial_snapshot.h"
+#include "common/method/methods.h"
 #include "distro/v1/store.pb.h"
 #include "server/log/run_identity.h"
 #include "server/log/snapshot_check.h"
@@ -81,7 +82,8 @@ absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& da
   }
   auto layout = LayoutOfSnapshot(snapshot, stored.config());
   if (!layout.ok()) return RunDamage(absl::StrCat(snapshot, ": ", layout.status().message()));
-  auto method = MakeRoundMethod(stored.config(), *layout, stored.model_config_json());
+  auto method =
+      MethodOf(stored.config()).MakeRounds(stored.config(), *layout, stored.model_config_json());
   if (!method.ok()) return RunDamage(method.status().message());
   return std::make_shared<const RunIdentity>(
       RunIdentity{stored.run_id(), stored.config(), stored.model_config_json(),

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/method/methods.h"
 #include "common/run/run_config.h"
 #include "common/wire/framed_message.h"
 
@@ -19,7 +20,7 @@ absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes) {
   DISTRO_RETURN_IF_ERROR(ParseFramedMessage(bytes, kMagic, &run));
   // Runs created by a version without this choice.
   if (run.config().method() == v1::METHOD_UNSPECIFIED)
-    run.mutable_config()->set_method(v1::METHOD_SIGNS);
+    run.mutable_config()->set_method(kFirstMethod);
   const auto config = CompleteRunConfig(run.config());
   if (!config.ok()) {
     return absl::DataLossError(absl::StrCat("its configuration: ", config.status().message()));

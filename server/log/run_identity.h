@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "common/checkpoint/companions.h"
 #include "common/layout/layout.h"
-#include "common/round/round_method.h"
+#include "common/method/base/round_method.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
 #include "distro/v1/store.pb.h"

@@ -15,7 +15,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/checkpoint/initial_snapshot.h"
-#include "common/round/run_model.h"
+#include "common/method/methods.h"
+#include "common/round/model_check.h"
 #include "common/round_log/header_bound.h"
 #include "common/run/run_config.h"
 #include "distro/v1/store.pb.h"
@@ -174,7 +175,8 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   if (!layout.ok()) return AsUpload(layout.status(), incoming);
   DISTRO_RETURN_IF_ERROR(CheckModelOfRun(complete, **layout, model_config_json));
   DISTRO_RETURN_IF_ERROR(CheckHeaderBound(complete, HeaderShapeOf(complete, **layout)));
-  DISTRO_ASSIGN_OR_RETURN(auto method, MakeRoundMethod(complete, *layout, model_config_json));
+  DISTRO_ASSIGN_OR_RETURN(auto method,
+                          MethodOf(complete).MakeRounds(complete, *layout, model_config_json));
   const absl::StatusOr<uint64_t> state_hash = CheckedStateHash(incoming, **layout);
   if (!state_hash.ok()) return AsUpload(state_hash.status(), incoming);
   v1::SnapshotInfo snapshot;

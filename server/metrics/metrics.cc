@@ -140,8 +140,8 @@ void AggregatorMetrics::OnSegmentResult(const SegmentResult& result, absl::Durat
   OnPhase("combine", result.combine_time);
   OnPhase("encode", result.encode_time);
   result_latency_->Observe(Seconds(latency));
-  if (result.sent_votes == 0) return;
-  const auto votes = static_cast<double>(result.sent_votes);
+  if (result.sent_positions == 0) return;
+  const auto votes = static_cast<double>(result.sent_positions);
   union_entries_->Set(static_cast<double>(result.entries) / votes);
   if (result.agreement) {
     agreement_->Set(static_cast<double>(*result.agreement) / votes);

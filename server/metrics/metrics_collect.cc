@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "common/base/disk_space.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/methods.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
-#include "common/update/scale.h"
 #include "server/metrics/metrics.h"
 #include "server/session/transition.h"
 
@@ -25,8 +26,9 @@ void AddRun(const RunHost& host, const RunStatus& status, FamilyBuilder* builder
   const std::string prefix = kMetricPrefix;
   if (const RoundManager* manager = host.manager()) {
     const RunIdentity& run = manager->run();
-    builder->AddGauge(prefix + "run_info", "The run; always 1.",
-                      {{"run_id", run.run_id}, {"method", MethodName(run.config.method())}}, 1);
+    builder->AddGauge(
+        prefix + "run_info", "The run; always 1.",
+        {{"run_id", run.run_id}, {"method", std::string(MethodOf(run.config).name())}}, 1);
     builder->AddGauge(prefix + "min_workers", "Minimum number of updates of a round.", {},
                       run.config.min_workers());
     builder->AddGauge(prefix + "subscriber_lag_rounds",

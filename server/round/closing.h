@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/round/round_method.h"
+#include "common/method/base/round_method.h"
 #include "server/log/run_identity.h"
 #include "server/round/round.h"
 

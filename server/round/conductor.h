@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/round/round_method.h"
+#include "common/method/base/round_method.h"
 #include "server/round/agenda.h"
 #include "server/round/decrees.h"
 #include "server/round/recorder.h"

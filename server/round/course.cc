@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/method/base/learning_rate.h"
 #include "common/round_log/committed_round.h"
 #include "common/round_log/header_bound.h"
 #include "common/run/schedule.h"
@@ -103,7 +104,7 @@ absl::Status Course::CheckHead(RoundId round) const {
 
 v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecessor_hash,
                                    bool paused, const Clock& clock) {
-  RoundOutcome outcome = round_->Outcome(members, medians_);
+  RoundOutcome outcome = round_->Outcome(members, *run_->method, medians_);
   outcome.epoch = epoch_;
   outcome.predecessor_hash = predecessor_hash;
   v1::RoundHeader header = MakeRoundHeader(outcome);

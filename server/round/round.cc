@@ -10,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/run/local_data.h"
 #include "common/run/sample_pool.h"
-#include "common/update/delta_caps.h"
 
 namespace distro::server {
 
@@ -249,7 +248,7 @@ std::vector<std::string> Round::Missing(SegmentId segment) const {
   return names;
 }
 
-RoundOutcome Round::Outcome(const Membership& membership,
+RoundOutcome Round::Outcome(const Membership& membership, const RoundMethod& method,
                             absl::Span<const uint32_t> medians) const {
   RoundOutcome outcome{.round = id_, .members = {}, .segments = {}};
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -272,11 +271,9 @@ RoundOutcome Round::Outcome(const Membership& membership,
   }
   for (const Segment& segment : segments_) outcome.segments.push_back(segment.result);
   outcome.step = step_;
-  if (step_.has_deltas()) {
-    std::vector<LargestCodes> codes;
-    for (const Contributor& contributor : contributors_) codes.push_back(contributor.codes);
-    outcome.scale_medians = ScaleMedians(codes, medians, step_.deltas().caps().size());
-  }
+  std::vector<LargestCodes> codes;
+  for (const Contributor& contributor : contributors_) codes.push_back(contributor.codes);
+  outcome.scale_medians = method.ScaleMedians(codes, medians);
   return outcome;
 }
 

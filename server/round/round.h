@@ -22,8 +22,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/method/base/round_method.h"
 #include "common/round/record.h"
-#include "common/round/round_method.h"
 #include "common/round/weighing.h"
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
@@ -122,7 +122,8 @@ class Round {
 
   // Members and segments for the record, with the members' current states. `medians`: scale_medians
   // of the previous record, or empty. Requires that all segments are closed and their results set.
-  RoundOutcome Outcome(const Membership& membership, absl::Span<const uint32_t> medians) const;
+  RoundOutcome Outcome(const Membership& membership, const RoundMethod& method,
+                       absl::Span<const uint32_t> medians) const;
   // Mean of the finite losses reported with the updates; nullopt without any.
   std::optional<double> MeanLoss() const;
   // Number of workers with at least one payload that counts.

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/round/round_method.h"
+#include "common/method/base/round_method.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro::server {

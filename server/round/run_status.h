@@ -39,9 +39,4 @@ inline std::string RunStateName(v1::RunState state) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::RunState_Name(state), "RUN_STATE_"));
 }
 
-// "deltas", "signs". Requires the method of a created run.
-inline std::string MethodName(v1::Method method) {
-  return absl::AsciiStrToLower(absl::StripPrefix(v1::Method_Name(method), "METHOD_"));
-}
-
 }  // namespace distro::server

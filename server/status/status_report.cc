@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/utf8.h"
+#include "common/method/methods.h"
 #include "nlohmann/json.hpp"
 #include "server/session/transition.h"
 #include "server/status/run_warnings.h"
@@ -31,15 +32,6 @@ json MetricOrNull(const StatusFacts& facts, absl::string_view name) {
   return OrNull(facts.metrics->Find(absl::StrCat("distro_aggregator_", name)));
 }
 
-std::string MethodText(const v1::RunConfig& config) {
-  const std::string name = MethodName(config.method());
-  if (config.method() != v1::METHOD_DELTAS)
-    return absl::StrCat(name, ", K = ", config.kept_per_block());
-  const bool muon = config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON;
-  return absl::StrCat(name, ", H = ", config.local_steps(), ", K = ", config.kept_per_block(), ", ",
-                      muon ? "muon" : "adamw");
-}
-
 json RunPart(const StatusFacts& facts) {
   const RunStatus& status = facts.status;
   return {{"id", facts.run == nullptr ? "" : facts.run->run_id},
@@ -48,7 +40,8 @@ json RunPart(const StatusFacts& facts) {
           {"epoch", status.epoch.value()},
           {"log_hash", ToHex(status.log_hash)},
           {"version", facts.version},
-          {"method", facts.run == nullptr ? "" : MethodText(facts.run->config)},
+          {"method",
+           facts.run == nullptr ? "" : MethodOf(facts.run->config).Describe(facts.run->config)},
           {"insecure", Metric(facts, "insecure") != 0},
           {"parameters", facts.run == nullptr ? 0 : facts.run->layout->elements()},
           {"min_workers", facts.run == nullptr ? 0 : facts.run->config.min_workers()}};

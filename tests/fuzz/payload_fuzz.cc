@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/delta_payload.h"
-#include "common/codec/payload.h"
-#include "common/codec/update_reader.h"
-#include "common/update/scale.h"
-#include "common/update/votes.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/signs/payload.h"
+#include "common/method/signs/update_reader.h"
+#include "common/method/signs/votes.h"
 #include "tests/testing/plain_deltas.h"
 #include "tests/testing/plain_updates.h"
 
@@ -19,7 +19,7 @@ namespace distro {
 namespace {
 
 using ::distro::testing::DecodeDeltaUpdate;
-using ::distro::testing::DecodeUpdate;
+using ::distro::testing::DecodeSignUpdate;
 
 constexpr PayloadIdentity kIdentity = {
     .layout_hash = 7, .round = RoundId(3), .segment = SegmentId(1)};
@@ -42,12 +42,12 @@ void FuzzVotes(const std::string& bytes, const PayloadExpectation& expected) {
 }
 
 void FuzzUpdate(const std::string& bytes, const PayloadExpectation& expected) {
-  const absl::StatusOr<SparseUpdate> update = DecodeUpdate(bytes, expected);
+  const absl::StatusOr<SignUpdate> update = DecodeSignUpdate(bytes, expected);
   Require(update.ok() || update.status().code() == absl::StatusCode::kInvalidArgument);
-  const WeightedPayload payload = {bytes, 1};
-  Require(ValidateUpdate(bytes, expected).ok() == update.ok());
-  Require(CombinePayloads({&payload, 1}, expected).ok() == update.ok());
-  if (update.ok()) Require(EncodeUpdate(kIdentity, *update) == bytes);
+  const WeightedSignPayload payload = {bytes, 1};
+  Require(ValidateSignUpdate(bytes, expected).ok() == update.ok());
+  Require(CombineSignPayloads({&payload, 1}, expected).ok() == update.ok());
+  if (update.ok()) Require(EncodeSignUpdate(kIdentity, *update) == bytes);
 }
 
 void FuzzDeltaResult(const std::string& bytes, const PayloadExpectation& expected) {
@@ -74,8 +74,8 @@ void FuzzDeltaUpdate(const std::string& bytes, const PayloadExpectation& expecte
 
 void Fuzz(PayloadKind kind, const std::string& bytes, const PayloadExpectation& expected) {
   switch (kind) {
-    case PayloadKind::kUpdateRecords:
-    case PayloadKind::kUpdateGaps:
+    case PayloadKind::kSignRecords:
+    case PayloadKind::kSignGaps:
       return FuzzUpdate(bytes, expected);
     case PayloadKind::kVotes:
       return FuzzVotes(bytes, expected);
@@ -91,14 +91,13 @@ struct Choice {
   PayloadKind kind;
   int k;
 };
-constexpr Choice kChoices[] = {{PayloadKind::kVotes, 0},         {PayloadKind::kUpdateRecords, 1},
-                               {PayloadKind::kUpdateRecords, 3}, {PayloadKind::kUpdateRecords, 4},
-                               {PayloadKind::kUpdateRecords, 8}, {PayloadKind::kUpdateGaps, 9},
-                               {PayloadKind::kUpdateGaps, 20},   {PayloadKind::kVotes, 0},
-                               {PayloadKind::kDeltaResult, 0},   {PayloadKind::kDeltaUpdate, 1},
-                               {PayloadKind::kDeltaUpdate, 8},   {PayloadKind::kDeltaUpdate, 32},
-                               {PayloadKind::kDeltaUpdate, 3},   {PayloadKind::kDeltaResult, 0},
-                               {PayloadKind::kDeltaResult, 0},   {PayloadKind::kDeltaUpdate, 2}};
+constexpr Choice kChoices[] = {
+    {PayloadKind::kVotes, 0},       {PayloadKind::kSignRecords, 1}, {PayloadKind::kSignRecords, 3},
+    {PayloadKind::kSignRecords, 4}, {PayloadKind::kSignRecords, 8}, {PayloadKind::kSignGaps, 9},
+    {PayloadKind::kSignGaps, 20},   {PayloadKind::kVotes, 0},       {PayloadKind::kDeltaResult, 0},
+    {PayloadKind::kDeltaUpdate, 1}, {PayloadKind::kDeltaUpdate, 8}, {PayloadKind::kDeltaUpdate, 32},
+    {PayloadKind::kDeltaUpdate, 3}, {PayloadKind::kDeltaResult, 0}, {PayloadKind::kDeltaResult, 0},
+    {PayloadKind::kDeltaUpdate, 2}};
 
 }  // namespace
 }  // namespace distro

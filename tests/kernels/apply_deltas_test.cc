@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "common/update/scale.h"
-#include "common/update/votes.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/signs/votes.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/deltas_view.h"
 #include "tests/kernels/backends.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/update/votes.h"
+#include "common/method/signs/votes.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/reference.h"
 #include "tests/kernels/backends.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/reference.h"

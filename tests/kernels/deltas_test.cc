@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/update/combine_deltas.h"
+#include "common/method/deltas/combine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/backends.h"

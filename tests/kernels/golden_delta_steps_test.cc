@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 #include "kernels/deltas_view.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"

@@ -1,6 +1,6 @@
 // Replays whole deltas runs of a second implementation (tests/golden/deltas) through the public
-// operations of common/update and kernels/cpu. The input is x, the outcome of the inner steps;
-// records, caps, means, results, parameters and buffers must have the same bits.
+// operations of common/method/deltas and kernels/cpu. The input is x, the outcome of the inner
+// steps; records, caps, means, results, parameters and buffers must have the same bits.
 #include "tests/testing/golden_deltas.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/delta_caps.h"
+#include "common/method/deltas/caps.h"
+#include "common/method/deltas/combine.h"
 #include "kernels/cpu/delta_transform.h"
 #include "kernels/cpu/deltas.h"
 #include "kernels/cpu/reference.h"

@@ -9,7 +9,7 @@
 #include "common/base/json.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "common/update/votes.h"
+#include "common/method/signs/votes.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"
 

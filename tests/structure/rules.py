@@ -11,17 +11,21 @@ USES = {
     "proto": "",
     "common/base": "",
     "common/layout": "common/base",
-    "common/update": "common/layout",
-    "common/codec": "common/update",
-    "common/run": "common/layout proto",
     "common/model": "common/layout",
+    # A method is a folder; common/method has the table of them.
+    "common/method/base": "common/layout proto",  # the interface, and what methods share
+    "common/method/codec": "common/layout",
+    "common/method/deltas": "common/method/base common/method/codec common/model",
+    "common/method/signs": "common/method/base common/method/codec",
+    "common/method": "common/method/deltas common/method/signs",
+    "common/run": "common/method",
     "common/checkpoint": "common/layout proto",  # how a run lists what travels with its checkpoints
-    "kernels": "common/update",
+    "kernels": "common/method/deltas common/method/signs",  # records and their arithmetic
     "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
     "common/wire": "common/base proto",  # what messages carry and how they are cut, without gRPC
-    "common/round_log": "common/codec common/run common/wire",
-    "common/round": "common/model common/round_log",
+    "common/round_log": "common/run common/wire",
+    "common/round": "common/round_log",
     "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
     # The outside world, wrapped.
     "common/security": "common/base",  # certificates and tokens, without gRPC
@@ -72,7 +76,7 @@ USES = {
     "tests/testing/server": "server/log",
     "tests/testing/worker": "worker/train",
     "tests/common": "",
-    "tests/common/codec": "bench/wire",  # votes that have a seed, and what they would take at best
+    "tests/common/method": "bench/wire tests/testing",  # votes that have a seed, and what they would take at best
     "tests/common/round": "bench/wire",
     "tests/common/client": "",
     "tests/common/client/follow": "tests/common/client",
@@ -104,7 +108,7 @@ USES = {
     "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/http",
     "bench": "bench/wire common/simulation server worker",
     "bench/convergence": "bench/wire common/simulation worker",
-    "bench/wire": "common/codec common/process",
+    "bench/wire": "common/method common/process",
     "tests/bench": "bench/convergence bench/wire worker tests/testing/worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
 }
@@ -119,9 +123,21 @@ NEVER = [
     ("common", "tools"),
     ("kernels", "server"),
     ("kernels", "worker"),
+    ("bench", "tests"),
+]
+
+# What no compiled file of a folder sees, through any header, though USES lets its folders be used.
+UNSEEN = [
     ("kernels/cpu", "proto"),
     ("kernels/cuda", "proto"),
-    ("bench", "tests"),
+]
+
+# A method is known by its name in these places only (METHOD_..., has_deltas()); all others ask common/method/methods.h, or
+# the worker's rule (worker/optimizer/update_rule.h).
+NAMES_METHODS = [
+    "common/method",
+    "worker/optimizer",
+    "tools/distroctl/plan.cc",  # estimates of each
 ]
 
 # Files are opened by common/base/file_calls.h, which neither waits for a FIFO nor writes through a link. The sources that

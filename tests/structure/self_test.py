@@ -50,7 +50,7 @@ class RulesTest(unittest.TestCase):
         for unit in ("server", "server/round", "server/service", "kernels", "kernels/cpu", "common/rpc",
                      "worker/optimizer", "common/client/member", "worker/data", "worker/plan", "tools/distroctl"):
             self.assertFalse(checks.allows(rules.OUTSIDE["torch"].seen_in, unit), f"torch in {unit}")
-        for unit in ("server/round", "server/log", "server/session", "kernels", "common/codec", "worker/model"):
+        for unit in ("server/round", "server/log", "server/session", "kernels", "common/method", "worker/model"):
             self.assertFalse(checks.allows(rules.OUTSIDE["grpc"].seen_in, unit), f"grpc in {unit}")
         for unit in ("server", "server/service", "kernels/replica", "worker/optimizer"):
             self.assertFalse(checks.allows(rules.OUTSIDE["cuda"].seen_in, unit), f"cuda in {unit}")
@@ -90,18 +90,17 @@ class ViolationTest(unittest.TestCase):
         self.assertTrue(checks.judge_project("server/options/options.h", "server/service/call_desk.h"))
 
     def test_tests_use_what_they_mirror(self):
-        self.assertEqual(checks.judge_project("tests/common/codec/gap_codec_test.cc", "common/codec/gap_codec.h"), [])
-        self.assertEqual(checks.judge_project("tests/common/codec/gap_codec_test.cc", "tests/testing/golden.h"), [])
-        self.assertTrue(checks.judge_project("tests/common/codec/gap_codec_test.cc", "common/rpc/status.h"))
+        self.assertEqual(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "common/method/codec/gap_codec.h"), [])
+        self.assertEqual(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "tests/testing/golden.h"), [])
+        self.assertTrue(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "common/rpc/status.h"))
         self.assertTrue(checks.judge_project("tests/server/round/round_test.cc", "worker/model/model.h"))
-        self.assertTrue(checks.judge_project("common/codec/gap_codec.cc", "tests/testing/golden.h"))
+        self.assertTrue(checks.judge_project("common/method/codec/gap_codec.cc", "tests/testing/golden.h"))
 
     def test_includes_are_read_from_the_text(self):
         text = '#include <vector>\n#include "worker/model/model.h"\n  #  include <grpcpp/grpcpp.h>\n#include "distro/v1/run.pb.h"\n'
         found = checks.check_includes("server/round/round.cc", text)
         self.assertEqual(len(found), 2, found)
         self.assertEqual(checks.check_includes("server/round/round.cc", '#include "distro/v1/run.pb.h"\n'), [])
-        self.assertTrue(checks.check_includes("kernels/cpu/a.cc", '#include "distro/v1/run.pb.h"\n'))
         self.assertTrue(checks.check_includes("server/round/round.cc", '#include "distro/v1/admin.grpc.pb.h"\n'))
 
     def test_who_opens_files_himself_is_found(self):
@@ -110,6 +109,17 @@ class ViolationTest(unittest.TestCase):
             self.assertEqual(checks.check_openers("common/base/file_calls.cc", text), [])
             self.assertEqual(checks.check_openers("tests/server/log/disk_test.cc", text), [])
         self.assertEqual(checks.check_openers("server/log/run_store.cc", "DISTRO_ASSIGN_OR_RETURN(file, OpenToRead(name));\n"), [])
+
+    def test_who_asks_for_a_method_by_name_is_found(self):
+        for text in ("if (config.method() == v1::METHOD_DELTAS) {", "return step.has_deltas();"):
+            self.assertEqual(len(checks.check_method_names("worker/train/trainer.cc", text)), 1)
+            for place in ("common/method/methods.cc", "worker/optimizer/update_rule.cc", "tools/distroctl/plan.cc", "tests/a_test.cc"):
+                self.assertEqual(checks.check_method_names(place, text), [])
+        self.assertEqual(checks.check_method_names("server/log/same_run.cc", "if (asked.method() == v1::METHOD_UNSPECIFIED)"), [])
+
+    def test_what_kernels_must_not_see_is_found_through_other_headers(self):
+        self.assertEqual(len(checks.judge_unseen("kernels/cpu/deltas.cc", "proto/distro/v1/run.pb.h")), 1)
+        self.assertEqual(checks.judge_unseen("kernels/replica/replica.cc", "proto/distro/v1/run.pb.h"), [])
 
     def test_dependencies_are_read_from_ninja(self):
         text = "a/b.cc.o: #deps 2, deps mtime 1 (VALID)\n    ../common/a.cc\n    /usr/include/x.h\n\nc.o: #deps 0, deps mtime 1 (VALID)\n"
@@ -141,7 +151,7 @@ class TreeTest(unittest.TestCase):
         return checks.check_dependency_files(self.tree("server/round.cc.o: #deps (VALID)\n" + lines))[0]
 
     def test_dependency_files(self):
-        self.assertEqual(self.complaints_about(f"{self.root}/common/update/votes.h", "/usr/include/c++/12/vector"), [])
+        self.assertEqual(self.complaints_about(f"{self.root}/common/method/signs/votes.h", "/usr/include/c++/12/vector"), [])
         self.assertEqual(len(self.complaints_about(f"{self.root}/worker/model/model.h")), 1)
         self.assertEqual(len(self.complaints_about("torch-include/ATen/core/Tensor.h")), 1)
         self.assertEqual(len(self.complaints_about("/usr/include/grpcpp/server.h")), 1)

@@ -35,7 +35,7 @@ def parents(unit):
 
 
 def mirrored(unit):
-    """The unit that a test folder tests: tests/common/codec -> common/codec; None for other units."""
+    """The unit that a test folder tests: tests/common/method/codec -> common/method/codec; None for other units."""
     return unit_of(unit[len("tests/") :] + "/x") if unit.startswith("tests/") else None
 
 
@@ -87,6 +87,12 @@ def judge_project(source, header):
     if inside and any(used == name or used.startswith(name + "/") for name in may_use(unit)):
         return []
     return [f"{source}: {unit} may not use {used} ({header})"]
+
+
+def judge_unseen(source, header):
+    """Complaints about a compiled `source` that sees our own `header`, through whatever other header."""
+    return [f"{source}: no file of {folder} may see {forbidden} ({header})" for folder, forbidden in rules.UNSEEN
+            if source.startswith(folder + "/") and header.startswith(forbidden + "/")]
 
 
 def judge_outside(source, header, named):
@@ -143,6 +149,14 @@ def check_openers(source, text):
         return []
     found = re.findall(r"#\s*include\s*<(fcntl\.h|fstream)>|\b(fopen|[io]?fstream)\b", text)
     return [f"{source} opens files itself ({' '.join(filter(None, found[0]))}): use common/base/file_calls.h"] if found else []
+
+
+def check_method_names(source, text):
+    """Complaints about a file of ours that asks for a method by its name."""
+    if source.split("/")[0] in ("tests", "bench") or any(source == place or source.startswith(place + "/") for place in rules.NAMES_METHODS):
+        return []
+    found = re.findall(r"\bMETHOD_(?!UNSPECIFIED)\w+|\bhas_deltas\(\)", text)
+    return [f"{source} asks for a method by its name ({found[0]}): ask common/method/methods.h"] if found else []
 
 
 class Tree:
@@ -203,7 +217,7 @@ def check_dependency_files(tree):
                 continue
             judged.add((unit_of(source), dep))
             ours = tree.relative(dep)
-            complaints += judge_project(source, ours) if ours else judge_outside(source, dep, named=False)
+            complaints += judge_project(source, ours) + judge_unseen(source, ours) if ours else judge_outside(source, dep, named=False)
     if count == 0:
         complaints.append(f"{tree.build}: nothing is built there")
     return complaints, f"{count} of {len(tree.compiled)} compiled files"
@@ -214,7 +228,7 @@ def check_text(tree):
     for source in tree.sources():
         count += 1
         text = (tree.root / source).read_text()
-        complaints += check_includes(source, text) + check_openers(source, text)
+        complaints += check_includes(source, text) + check_openers(source, text) + check_method_names(source, text)
     return complaints, f"{count} source files"
 
 

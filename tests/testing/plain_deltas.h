@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "common/codec/delta_payload.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/update.h"
 
 namespace distro::testing {
 

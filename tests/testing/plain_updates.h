@@ -9,16 +9,16 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
-#include "common/codec/update_reader.h"
-#include "common/update/combine.h"
-#include "common/update/sparse_update.h"
+#include "common/method/signs/combine.h"
+#include "common/method/signs/update.h"
+#include "common/method/signs/update_reader.h"
 
 namespace distro::testing {
 
-inline absl::StatusOr<SparseUpdate> DecodeUpdate(absl::string_view bytes,
-                                                 const PayloadExpectation& expected) {
-  DISTRO_ASSIGN_OR_RETURN(UpdateReader reader, UpdateReader::Create(bytes, expected));
-  SparseUpdate update{.k = expected.k, .positions = {}, .signs = {}};
+inline absl::StatusOr<SignUpdate> DecodeSignUpdate(absl::string_view bytes,
+                                                   const PayloadExpectation& expected) {
+  DISTRO_ASSIGN_OR_RETURN(SignUpdateReader reader, SignUpdateReader::Create(bytes, expected));
+  SignUpdate update{.k = expected.k, .positions = {}, .signs = {}};
   absl::Span<const uint16_t> positions;
   absl::Span<const int8_t> signs;
   for (uint32_t block = 0; block < reader.blocks(); ++block) {
@@ -30,7 +30,7 @@ inline absl::StatusOr<SparseUpdate> DecodeUpdate(absl::string_view bytes,
 }
 
 struct WeightedUpdate {
-  const SparseUpdate* update = nullptr;  // borrowed
+  const SignUpdate* update = nullptr;  // borrowed
   int weight = 1;
 };
 

@@ -3,11 +3,12 @@
 #include <bit>
 #include <utility>
 
+#include "common/base/bitmap.h"
 #include "common/base/checksum.h"
 #include "common/base/random.h"
-#include "common/codec/delta_payload.h"
-#include "common/codec/payload.h"
-#include "common/round_log/delta_step.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/step.h"
+#include "common/method/signs/payload.h"
 #include "common/wire/frames.h"
 
 namespace distro::testing {

@@ -9,8 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
+#include "common/method/decoded_round.h"
+#include "common/method/signs/votes.h"
 #include "common/round_log/committed_round.h"
-#include "common/update/votes.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro::testing {
@@ -48,5 +49,11 @@ v1::SegmentFrame MakeSegmentFrame(SegmentId segment, uint64_t offset, uint64_t p
 // The frames of the round as they come from the log: segments in order, then the commit.
 std::vector<v1::SubscribeRoundsResponse> Frames(const BuiltRound& round,
                                                 EpochId epoch = EpochId(1));
+
+// Its decoded result.
+inline absl::StatusOr<DecodedRound> Decode(const Layout& layout, const CommittedRound& round,
+                                           int threads = 1) {
+  return DecodeRound(layout, *round.header, round.payloads, threads);
+}
 
 }  // namespace distro::testing

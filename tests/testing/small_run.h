@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/payload.h"
 #include "common/round_log/committed_round.h"
 #include "common/run/run_config.h"
 #include "tests/testing/round_builder.h"
@@ -31,8 +31,8 @@ inline v1::RunConfig SmallConfig() {
 }
 
 // A worker's update of one segment, drawn from `seed`.
-inline SparseUpdate SomeUpdate(int64_t blocks, int k, uint64_t seed) {
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+inline SignUpdate SomeUpdate(int64_t blocks, int k, uint64_t seed) {
+  SignUpdate update{.k = k, .positions = {}, .signs = {}};
   for (int64_t block = 0; block < blocks; ++block) {
     uint32_t position = 0;
     for (int i = 0; i < k; ++i) {
@@ -47,7 +47,7 @@ inline SparseUpdate SomeUpdate(int64_t blocks, int k, uint64_t seed) {
 
 inline SharedBytes UpdatePayload(const Layout& layout, RoundId round, SegmentId segment,
                                  uint64_t seed, int k = 4) {
-  return std::make_shared<const std::string>(EncodeUpdate(
+  return std::make_shared<const std::string>(EncodeSignUpdate(
       {.layout_hash = layout.manifest().short_hash(), .round = round, .segment = segment},
       SomeUpdate(layout.SegmentBlocks(segment), k, seed + segment.value())));
 }

@@ -13,8 +13,8 @@
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/initial_snapshot.h"
-#include "common/round/round_method.h"
-#include "common/round/run_model.h"
+#include "common/method/methods.h"
+#include "common/round/model_check.h"
 #include "common/round_log/header_bound.h"
 #include "common/rpc/status.h"
 #include "common/run/run_config.h"
@@ -121,7 +121,8 @@ absl::StatusOr<Report> CreateRun(const CreateRunOptions& options,
   // Checked before hours of upload.
   DISTRO_RETURN_IF_ERROR(
       Annotate(CheckModelOfRun(config, *layout, initial.model_config_json), options.model));
-  DISTRO_RETURN_IF_ERROR(MakeRoundMethod(config, layout, initial.model_config_json).status());
+  DISTRO_RETURN_IF_ERROR(
+      MethodOf(config).MakeRounds(config, layout, initial.model_config_json).status());
   DISTRO_RETURN_IF_ERROR(CheckHeaderBound(config, HeaderShapeOf(config, *layout)));
   DISTRO_RETURN_IF_ERROR(CheckPinnedTokenizer(config.tokenizer_sha256(), initial.companions));
 

@@ -12,12 +12,12 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/codec/payload.h"
 #include "common/layout/layout.h"
+#include "common/method/deltas/combine.h"
+#include "common/method/signs/payload.h"
 #include "common/model/architecture.h"
 #include "common/round_log/header_bound.h"
 #include "common/run/run_config.h"
-#include "common/update/combine_deltas.h"
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/plan_disk.h"
@@ -89,7 +89,7 @@ double UpdateBytes(const Layout& layout, const PlanMethod& m) {
   double bytes = 0;
   for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
-    bytes += m.kept <= 8 ? static_cast<double>(RecordUpdatePayloadBytes(blocks, m.kept))
+    bytes += m.kept <= 8 ? static_cast<double>(RecordUpdateBytes(blocks, m.kept))
                          : EntropyBytes(static_cast<double>(blocks), m.kept, kSignsBits);
   }
   return bytes;

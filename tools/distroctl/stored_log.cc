@@ -13,8 +13,8 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/method/methods.h"
 #include "common/round_log/committed_round.h"
-#include "common/round_log/delta_step.h"
 #include "common/run/sample_pool.h"
 #include "tools/distroctl/report.h"
 
@@ -25,26 +25,6 @@ std::string CommittedAt(const v1::RoundHeader& header) {
   const absl::Time time = absl::FromUnixSeconds(header.committed_at().seconds()) +
                           absl::Nanoseconds(header.committed_at().nanos());
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
-}
-
-std::string DeltasText(const v1::StepParameters& step) {
-  const std::vector<float> rates = InnerRates(step.deltas());
-  const auto [least, most] = std::ranges::minmax(
-      step.deltas().caps(), {}, [](char cap) { return static_cast<uint8_t>(cap); });
-  return absl::StrFormat(
-      "deltas, %d local steps, the first of rate %g, outer rate %g, error decay %g, clip %g, K %d, "
-      "caps %d to %d",
-      rates.size(), rates.front(), OuterRate(step.deltas()), step.deltas().error_decay(),
-      step.clip_norm(), step.kept_per_block(), static_cast<uint8_t>(least),
-      static_cast<uint8_t>(most));
-}
-
-std::string StepText(const v1::StepParameters& step) {
-  if (step.has_deltas()) return DeltasText(step);
-  return absl::StrFormat("eta %g, eta*lambda %g, beta %g, clip %g, K %d",
-                         std::bit_cast<float>(step.eta_bits()),
-                         std::bit_cast<float>(step.eta_lambda_bits()), step.beta(),
-                         step.clip_norm(), step.kept_per_block());
 }
 
 std::string Members(const v1::RoundHeader& header) {
@@ -221,7 +201,8 @@ absl::StatusOr<Report> ShowRound(const LogShowOptions& options) {
       SecondsOf(header.duration()), ShownText(header.reason()),
       ToHex(stored.log->HashBefore(round.Next())), ToHex(header.predecessor_hash()),
       ResultBytes(header), header.segments_size(),
-      round < stored.log->first_round() ? ", pruned" : "", StepText(header.step()));
+      round < stored.log->first_round() ? ", pruned" : "",
+      MethodOf(header.step()).DescribeStep(header.step()));
   absl::StrAppend(&text, "\n", Members(header));
   AppendSlots(header, &text);
   return Report{.text = std::move(text),

@@ -26,12 +26,16 @@ Arrays ArraysOf(const std::vector<T>&... arrays) {
 
 // In the order in which they lie in memory.
 Arrays ArraysOf(const DecodedRound& decoded, SegmentId segment) {
-  if (!decoded.votes.empty()) {
-    const Votes& votes = decoded.votes[segment.value()];
-    return ArraysOf(votes.offsets, votes.positions, votes.values);
-  }
-  const DeltaResult& result = decoded.deltas[segment.value()];
-  return ArraysOf(result.offsets, result.positions, result.signs, result.levels, result.codes);
+  return std::visit(OfMethod{[&](const std::vector<DeltaResult>& deltas) {
+                               const DeltaResult& result = deltas[segment.value()];
+                               return ArraysOf(result.offsets, result.positions, result.signs,
+                                               result.levels, result.codes);
+                             },
+                             [&](const std::vector<Votes>& all) {
+                               const Votes& votes = all[segment.value()];
+                               return ArraysOf(votes.offsets, votes.positions, votes.values);
+                             }},
+                    decoded);
 }
 
 size_t PackedBytes(const Arrays& arrays) {
@@ -122,7 +126,7 @@ const char* StagedResult::Request(SegmentId segment) {
 }
 
 SegmentVotes StagedResult::VotesOf(SegmentId segment) {
-  const Votes& votes = decoded_->votes[segment.value()];
+  const Votes& votes = std::get<std::vector<Votes>>(*decoded_)[segment.value()];
   if (!device_->has_own_memory()) return OnHost(votes);
   PackedReader packed(Request(segment));
   return {.offsets = votes.offsets,
@@ -132,7 +136,7 @@ SegmentVotes StagedResult::VotesOf(SegmentId segment) {
 }
 
 SegmentDeltas StagedResult::DeltasOf(SegmentId segment) {
-  const DeltaResult& result = decoded_->deltas[segment.value()];
+  const DeltaResult& result = std::get<std::vector<DeltaResult>>(*decoded_)[segment.value()];
   if (!device_->has_own_memory()) return OnHost(result);
   PackedReader packed(Request(segment));
   return {.offsets = result.offsets,

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
-#include "common/round_log/decoded_round.h"
+#include "common/method/decoded_round.h"
 #include "kernels/device.h"
 #include "kernels/replica/round_update.h"
 #include "worker/optimizer/device_result.h"

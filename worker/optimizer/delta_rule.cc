@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/scale.h"
 
 namespace distro::worker {
 namespace {

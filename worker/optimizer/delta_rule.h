@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
-#include "common/update/delta_update.h"
+#include "common/method/deltas/update.h"
 #include "kernels/delta_backend.h"
 #include "kernels/twin_records.h"
 #include "worker/optimizer/delta_readings.h"

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "common/base/bitmap.h"
 #include "common/base/status_macros.h"
-#include "common/codec/delta_payload.h"
-#include "common/round_log/delta_step.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/scale.h"
+#include "common/method/deltas/step.h"
 #include "worker/optimizer/delta_rule.h"
 #include "worker/optimizer/segment_parts.h"
 #include "worker/optimizer/update_rule.h"
@@ -102,11 +103,12 @@ class LocalDeltaRule final : public UpdateRule {
 
   absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
                         int member) override {
-    if (decoded.deltas.size() != shard_.layout->segments())
+    const auto* const deltas = std::get_if<std::vector<DeltaResult>>(&decoded);
+    if (deltas == nullptr || deltas->size() != shard_.layout->segments())
       return absl::FailedPreconditionError("feedback of a round of deltas that was not applied");
     std::vector<const DeltaResult*> results;
-    for (uint32_t i = 0; i < decoded.deltas.size(); ++i)
-      results.push_back(round.Included(member, SegmentId(i)) ? &decoded.deltas[i] : nullptr);
+    for (uint32_t i = 0; i < deltas->size(); ++i)
+      results.push_back(round.Included(member, SegmentId(i)) ? &(*deltas)[i] : nullptr);
     return rule_.Feedback(results);
   }
 
@@ -168,19 +170,29 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
     tensors.push_back({.matrix = tensor.matrix, .decays = tensor.decays, .inside = by_muon[i]});
   }
   const int arrays = steps ? 3 : 1;
+  const std::string as_dct = ToBitmap(by_muon);
   return {.takes_local_steps = true,
+          .binds_updates_to_slots = true,
+          .accepts =
+              [as_dct, local_steps = config.local_steps()](const v1::StepParameters& step) {
+                const auto rates = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());
+                return step.has_deltas() && step.deltas().as_dct() == as_dct &&
+                       rates == local_steps;
+              },
+          .rate = [](const v1::StepParameters& step) { return InnerRates(step.deltas()).back(); },
           .delta_clip = config.delta_clip(),
           .needs_whole = MuonTensors(settings, tensors),
-          .as_dct = ToBitmap(by_muon),
+          .as_dct = as_dct,
           .element_arrays = arrays,
           .block_bytes = BlockBytesOf,
           .check = Check,
           .encode = Encode,
-          .make = [settings, tensors = std::move(tensors), by_muon = std::move(by_muon)](
-                      RuleShard shard, std::vector<RunSpans> elements) {
-            return std::make_unique<LocalDeltaRule>(std::move(shard), settings, tensors, by_muon,
-                                                    std::move(elements));
-          }};
+          .make =
+              [settings, tensors = std::move(tensors), by_muon = std::move(by_muon)](
+                  RuleShard shard, std::vector<RunSpans> elements) {
+                return std::make_unique<LocalDeltaRule>(std::move(shard), settings, tensors,
+                                                        by_muon, std::move(elements));
+              }};
 }
 
 }  // namespace distro::worker

@@ -44,9 +44,9 @@ absl::Status CheckPositions(int k, const BlockBytes& segment) {
 }
 
 std::string Encode(const PayloadIdentity& identity, int k, const BlockBytes& segment) {
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+  SignUpdate update{.k = k, .positions = {}, .signs = {}};
   AppendSigns(Numbers<uint16_t>(segment[0]), Numbers<float>(segment[1]), &update);
-  return EncodeUpdate(identity, update);
+  return EncodeSignUpdate(identity, update);
 }
 
 CompressOptions OptionsOf(const v1::StepParameters& step, double norm) {
@@ -174,7 +174,7 @@ class SignMomentum final : public UpdateRule {
 }  // namespace
 
 void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                 SparseUpdate* update) {
+                 SignUpdate* update) {
   const size_t before = update->signs.size(), k = update->k;
   update->positions.resize(before + values.size());
   update->signs.resize(before + values.size());
@@ -188,6 +188,8 @@ void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> v
 }
 
 const UpdateRuleKind kSignMomentum = {
+    .accepts = [](const v1::StepParameters& step) { return !step.has_deltas(); },
+    .rate = [](const v1::StepParameters& step) { return std::bit_cast<float>(step.eta_bits()); },
     .element_arrays = 1,
     .block_bytes = BlockBytesOf,
     .check = CheckPositions,

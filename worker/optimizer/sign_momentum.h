@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/types/span.h"
-#include "common/update/sparse_update.h"
+#include "common/method/signs/update.h"
 
 namespace distro::worker {
 
@@ -12,6 +12,6 @@ namespace distro::worker {
 // where 0 counts as +. A block whose coefficients are all 0 casts no vote (docs/algorithm.md, "A
 // worker's step"). Requires update->k = K.
 void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                 SparseUpdate* update);
+                 SignUpdate* update);
 
 }  // namespace distro::worker

@@ -1,7 +1,7 @@
 // The interface of a learning method on the worker (docs/algorithm.md, "A worker's step"): takes
 // gradients, makes updates, keeps its state, applies feedback. Trainer, node, ranks and state files
 // use a method only through this header. To add a method, add an UpdateRuleKind and a line to
-// RuleOf.
+// RuleOf and RuleOfModule.
 //
 // Each rank has an UpdateRule for its runs of block rows, on its device. A run is itself a matrix,
 // so a rule treats its runs as whole tensors, except where a step needs a whole matrix
@@ -28,13 +28,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/codec/payload.h"
 #include "common/layout/layout.h"
+#include "common/method/decoded_round.h"
+#include "common/method/signs/payload.h"
 #include "common/model/architecture.h"
 #include "common/round_log/committed_round.h"
-#include "common/round_log/decoded_round.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 #include "kernels/backend.h"
@@ -142,11 +143,19 @@ class UpdateRule {
 struct UpdateRuleKind {
   // Whether a round has several steps on a copy of the parameters, whose outcome is sent.
   bool takes_local_steps = false;
+  // Whether an update counts in its round only, with the samples of its slot
+  // (Method::binds_updates_to_slots).
+  bool binds_updates_to_slots = false;
+  // Whether a step, of Open or of a record, is one of the run that the rule was made for.
+  std::function<bool(const v1::StepParameters& step)> accepts;
+  // The learning rate of the round, for display; of several steps, of the last.
+  float (*rate)(const v1::StepParameters& step);
   // Maximum norm of the local steps' outcome over the whole model; 0: no limit.
   double delta_clip = 0;
   // Tensors that such a step needs whole at one rank, [tensors]; empty: none.
   std::vector<bool> needs_whole = {};
-  // With deltas: the tensors sent as DCT, in the format of Open (v1.DeltaParameters.as_dct).
+  // The tensors that Muon steps, and that are sent as DCT, in the format of Open
+  // (v1.DeltaParameters.as_dct); empty: a rule that has none.
   std::string as_dct = "";
   // Number of f32 [elements of the model] arrays that it keeps. Zeros for a new worker.
   int element_arrays;
@@ -187,5 +196,10 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
 
 // The rule of a run. As above.
 UpdateRuleKind RuleOf(const v1::RunConfig& config, const Layout* layout, const Architecture& model);
+
+// The rule of a run whose workers are "python": local steps are taken by the caller.
+// `model_config_json` is the run's. InvalidArgument: as MuonTensorsOf.
+absl::StatusOr<UpdateRuleKind> RuleOfModule(const v1::RunConfig& config, const Layout* layout,
+                                            absl::string_view model_config_json);
 
 }  // namespace distro::worker

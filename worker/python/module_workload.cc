@@ -8,7 +8,6 @@
 #include "common/checkpoint/module_description.h"
 #include "common/layout/tensor_differences.h"
 #include "common/model/architecture.h"
-#include "common/round/muon_tensors.h"
 
 namespace distro::worker {
 namespace {
@@ -76,12 +75,8 @@ absl::Status ModuleWorkload::Build(const v1::JoinResponse& run, const Companions
   DISTRO_ASSIGN_OR_RETURN(Layout layout,
                           Layout::Create(module_->manifest(), config.segment_blocks()));
   layout_ = std::make_unique<Layout>(std::move(layout));
-  UpdateRuleKind rule = kSignMomentum;
-  by_muon_.assign(layout_->tensors().size(), false);
-  if (config.method() == v1::METHOD_DELTAS) {
-    DISTRO_ASSIGN_OR_RETURN(by_muon_, MuonTensorsOf(config, *layout_, run.model_config_json()));
-    rule = LocalDeltas(config, layout_.get(), by_muon_, LocalStepsBy::kCaller);
-  }
+  DISTRO_ASSIGN_OR_RETURN(UpdateRuleKind rule,
+                          RuleOfModule(config, layout_.get(), run.model_config_json()));
   learner_ = std::make_unique<ModuleLearner>(layout_.get(), module_, std::move(rule), program_,
                                              options_.threads);
   objective_ = std::make_unique<ModuleObjective>(learner_.get(), program_, phases_);

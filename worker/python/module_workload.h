@@ -40,8 +40,7 @@ class ModuleWorkload final : public Workload {
   ModuleObjective* objective() override { return objective_.get(); }
   int micro_batch_samples() const override { return 1; }
 
-  // These require Build. For each tensor, whether Muon steps it; false for all with signs.
-  const std::vector<bool>& by_muon() const { return by_muon_; }
+  // Requires Build.
   const UpdateRuleKind& rule() const { return learner_->rule(); }
 
  private:
@@ -52,7 +51,6 @@ class ModuleWorkload final : public Workload {
   HandOver* const program_;
   PhaseClock* const phases_;
   std::unique_ptr<Layout> layout_;
-  std::vector<bool> by_muon_;
   std::unique_ptr<ModuleLearner> learner_;
   std::unique_ptr<ModuleObjective> objective_;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/bitmap.h"
 #include "common/base/clock.h"
 #include "common/base/exceptions.h"
 #include "common/base/folder.h"
@@ -156,8 +157,9 @@ std::vector<std::string> Session::TakeLog() {
 
 std::string Session::Describe() {
   nlohmann::json muon = nlohmann::json::array();
-  for (size_t i = 0; i < workload_->by_muon().size(); ++i) {
-    if (workload_->by_muon()[i]) muon.push_back(module_.manifest().tensors()[i].name);
+  const std::string& by_muon = workload_->rule().as_dct;
+  for (size_t i = 0; !by_muon.empty() && i < module_.manifest().tensors().size(); ++i) {
+    if (BitOf(by_muon, i)) muon.push_back(module_.manifest().tensors()[i].name);
   }
   const absl::StatusOr<Learner::Kept> kept = workload_->learner()->kept();
   return nlohmann::json{{"run_id", run_->run().run_id()},

@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/run/method_config.h"
+#include "common/method/base/method.h"
 
 namespace distro::worker {
 namespace {

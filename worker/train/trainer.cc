@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options,
         absl::StrCat("micro_batch_samples: ", options.micro_batch_samples,
                      " does not divide the run's samples_per_worker, ", samples));
   }
-  if (options.stateless && deps.run->config().method() != v1::METHOD_DELTAS) {
+  if (options.stateless && !deps.learner->rule().takes_local_steps) {
     return absl::InvalidArgumentError(
         "stateless: only a worker of a run of deltas can do without its state: leave --stateless "
         "out");
@@ -132,8 +132,7 @@ StepState Trainer::State() const {
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
   const std::optional<PendingRound>& pending = deps_.learner->pending();
   state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
-                      (config_.method() != v1::METHOD_DELTAS || state.has_slot) &&
-                      PendingIsOfSlot();
+                      (!rule().binds_updates_to_slots || state.has_slot) && PendingIsOfSlot();
   state.event_ready = deps_.exchange->Ready();
   return state;
 }
@@ -186,7 +185,7 @@ absl::Status Trainer::ComputeGradient() {
   deps_.objective->Expect(WithNextSamples(slot));
   if (options_.stateless) DISTRO_RETURN_IF_ERROR(deps_.learner->ForgetState());
   gradient_samples_ = FirstSample();
-  if (config_.method() == v1::METHOD_DELTAS)
+  if (rule().takes_local_steps)
     return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step(), window_ends_));
   return TakeGradient(slot, gradient_step_.Compute(slot));
 }
@@ -194,8 +193,7 @@ absl::Status Trainer::ComputeGradient() {
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = SamplesFor(open_round_.Next(), open_->next_slots());
   deps_.objective->Expect(slot);
-  return TakeGradient(
-      slot, gradient_step_.ComputeAhead(slot, absl::bit_cast<float>(open_->step().eta_bits())));
+  return TakeGradient(slot, gradient_step_.ComputeAhead(slot, rule().rate(open_->step())));
 }
 
 absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {

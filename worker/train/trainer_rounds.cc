@@ -2,24 +2,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/method/base/learning_rate.h"
 #include "common/run/sample_pool.h"
 #include "common/run/schedule.h"
 #include "common/wire/proto_time.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {
-namespace {
-
-float LastRate(const v1::StepParameters& step) {
-  if (!step.has_deltas()) return absl::bit_cast<float>(step.eta_bits());
-  return absl::bit_cast<float>(*step.deltas().inner_rate_bits().rbegin());
-}
-
-}  // namespace
 
 absl::Status Trainer::Open(OpenedRound opened) {
   // Rounds that were over when this worker joined may arrive with their Open too, from the
@@ -31,7 +23,7 @@ absl::Status Trainer::Open(OpenedRound opened) {
     DISTRO_RETURN_IF_ERROR(
         Annotate(CheckSlot(*slot), absl::StrCat("round ", opened.round.value())));
   }
-  DISTRO_RETURN_IF_ERROR(CheckMethod(opened.round, opened.open.step()));
+  DISTRO_RETURN_IF_ERROR(CheckStep(opened.round, opened.open.step()));
   if (opened.open.has_window() != config_.has_round_window())
     return absl::InvalidArgumentError(
         absl::StrCat("round ", opened.round.value(), ": its window is not the run's"));
@@ -46,7 +38,7 @@ absl::Status Trainer::Open(OpenedRound opened) {
 }
 
 absl::Status Trainer::ChangeSlot() {
-  if (config_.method() != v1::METHOD_DELTAS) return absl::OkStatus();
+  if (!rule().binds_updates_to_slots) return absl::OkStatus();
   const std::optional<v1::Slot> slot = FindSlot(open_->slots(), options_.worker);
   if (!slot.has_value()) return DropLateSteps();
   if (config_.data() == v1::DATA_LOCAL) gradient_samples_ = slot->first_sample();
@@ -73,12 +65,8 @@ absl::Status Trainer::CheckSlot(const v1::Slot& slot) const {
       StepsOfRound(config_), " steps, this worker's micro-batches ", micro_batch));
 }
 
-absl::Status Trainer::CheckMethod(RoundId round, const v1::StepParameters& step) const {
-  const bool deltas = config_.method() == v1::METHOD_DELTAS;
-  const auto steps = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());
-  const bool same_form = step.deltas().as_dct() == deps_.learner->rule().as_dct;
-  if (deltas == step.has_deltas() && same_form && (!deltas || steps == config_.local_steps()))
-    return absl::OkStatus();
+absl::Status Trainer::CheckStep(RoundId round, const v1::StepParameters& step) const {
+  if (rule().accepts(step)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("round ", round.value(), ": its step is not one of the run's method"));
 }
@@ -91,7 +79,7 @@ absl::Status Trainer::Upload() {
                         .first_sample = StatedSamples(gradient_samples_),
                         .abstain = !gradient_->finite,
                         .payloads = {}};
-  summary_.learning_rate = LastRate(open_->step());
+  summary_.learning_rate = rule().rate(open_->step());
   if (gradient_->finite) {
     DISTRO_ASSIGN_OR_RETURN(update.payloads, Compress());
     update.abstain = update.payloads.empty();
@@ -123,13 +111,13 @@ absl::Status Trainer::CountAbstention(bool abstained) {
 
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
   PhaseScope phase(deps_.phases, Phase::kCompress);
-  if (config_.method() != v1::METHOD_DELTAS)  // with local steps the rule has all gradients already
+  if (!rule().takes_local_steps)  // with local steps the rule has all gradients already
     DISTRO_RETURN_IF_ERROR(deps_.learner->TakeGradient(open_->step(), 0, gradient_->norm));
   return deps_.learner->Compress(open_round_, open_->step());
 }
 
 bool Trainer::HasLocalSteps() const {
-  return config_.method() == v1::METHOD_DELTAS && gradient_.has_value() && gradient_->finite;
+  return rule().takes_local_steps && gradient_.has_value() && gradient_->finite;
 }
 
 absl::Status Trainer::KeepLocalSteps() {
@@ -144,7 +132,7 @@ absl::Status Trainer::KeepLocalSteps() {
 }
 
 absl::Status Trainer::DropLateSteps() {
-  if (config_.method() != v1::METHOD_DELTAS || !gradient_.has_value()) return absl::OkStatus();
+  if (!rule().takes_local_steps || !gradient_.has_value()) return absl::OkStatus();
   if (HasLocalSteps()) {
     DISTRO_RETURN_IF_ERROR(Compress().status());
     deps_.learner->ForgetPending();
@@ -158,7 +146,7 @@ absl::Status Trainer::OfferPending() {
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
   DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, deps_.learner->EncodePending());
-  if (config_.data() == v1::DATA_LOCAL && config_.method() == v1::METHOD_DELTAS)
+  if (config_.data() == v1::DATA_LOCAL && rule().binds_updates_to_slots)
     pending_samples_ = FirstSample();
   uploaded_samples_ = pending_samples_;
   HandIn({.round = open_round_,
@@ -188,7 +176,7 @@ void Trainer::HandIn(RoundUpdate update) {
 }
 
 absl::Status Trainer::Apply(const CommittedRound& round) {
-  DISTRO_RETURN_IF_ERROR(CheckMethod(round.round(), round.header->step()));
+  DISTRO_RETURN_IF_ERROR(CheckStep(round.round(), round.header->step()));
   DISTRO_RETURN_IF_ERROR(DropLateSteps());
   {
     PhaseScope phase(deps_.phases, Phase::kApply);

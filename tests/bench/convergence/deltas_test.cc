@@ -5,9 +5,9 @@
 
 #include "bench/convergence/baseline.h"
 #include "bench/convergence/delta_bytes.h"
+#include "common/method/deltas/scale.h"
 #include "common/run/run_config.h"
 #include "common/simulation/local_run.h"
-#include "common/update/scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/replica/replica.h"

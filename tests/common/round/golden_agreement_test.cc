@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/method/deltas/update.h"
 #include "common/round/agreement.h"
-#include "common/update/delta_update.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden_deltas.h"
 

@@ -1,7 +1,7 @@
 #include "common/round/record.h"
 
+#include "common/method/signs/step.h"
 #include "common/round_log/committed_round.h"
-#include "common/run/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/small_run.h"

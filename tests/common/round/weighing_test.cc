@@ -6,7 +6,7 @@
 namespace distro {
 namespace {
 
-const Weighing kWindow = {.window = 10, .samples_a_step = 4, .deltas = true};
+const Weighing kWindow = {.window = 10, .samples_a_step = 4, .states_slot = true};
 
 v1::Slot SlotOf(uint64_t first, uint32_t samples) {
   v1::Slot slot = ConsecutiveSamples(first, samples);
@@ -20,7 +20,7 @@ TEST(WeighingTest, IsThatOfTheRun) {
   config.set_samples_per_worker(4);
   config.set_local_steps(10);
   EXPECT_TRUE(WeighingOf(config).all_alike());
-  EXPECT_TRUE(WeighingOf(config).deltas);
+  EXPECT_TRUE(WeighingOf(config).states_slot);
   config.mutable_round_window()->set_seconds(5);
   EXPECT_EQ(WeighingOf(config).window, 10u);
   EXPECT_FALSE(WeighingOf(config).all_alike());
@@ -47,7 +47,7 @@ TEST(CheckClaimTest, StepsAreThoseThatTheSlotHasSamplesFor) {
 }
 
 TEST(CheckClaimTest, TheFirstSampleIsTheSlotsOrIsNotSaid) {
-  const Weighing deltas = {.deltas = true};
+  const Weighing deltas = {.states_slot = true};
   EXPECT_TRUE(CheckClaim(deltas, {.first_sample = 8}, SlotOf(8, 4)).ok());
   EXPECT_TRUE(CheckClaim(deltas, {}, SlotOf(8, 4)).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(CheckClaim(deltas, {.first_sample = 4}, SlotOf(8, 4))));

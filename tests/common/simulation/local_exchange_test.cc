@@ -6,11 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
-#include "common/codec/delta_payload.h"
-#include "common/codec/payload.h"
-#include "common/round/methods.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/deltas/rounds.h"
+#include "common/method/methods.h"
+#include "common/method/signs/combine.h"
+#include "common/method/signs/payload.h"
 #include "common/run/run_config.h"
-#include "common/update/combine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/plain_updates.h"
@@ -36,7 +37,7 @@ LocalRun MakeRun(int workers, const std::string& more = "") {
       workers, more, "}"));
   run.model_config_json = "{}";
   run.layout = std::make_shared<const Layout>(testing::SmallLayout());
-  run.method = *MakeRoundMethod(run.config, run.layout, run.model_config_json);
+  run.method = *MethodOf(run.config).MakeRounds(run.config, run.layout, run.model_config_json);
   return run;
 }
 
@@ -122,13 +123,13 @@ TEST_P(LocalExchangeTest, TheResultIsTheSumOfTheUpdates) {
   const std::vector<Seen> seen = RunAll(&aggregator, workers, Never);
   for (const CommittedRound& round : seen[0].committed) {
     for (uint32_t s = 0; s < layout.segments(); ++s) {
-      std::vector<SparseUpdate> updates;
+      std::vector<SignUpdate> updates;
       for (int w = 0; w < workers; ++w) {
         updates.push_back(
             testing::ScriptedSegment(layout, round.round(), SegmentId(s), Name(w), k));
       }
       std::vector<WeightedUpdate> weighted;
-      for (const SparseUpdate& update : updates) weighted.push_back({.update = &update});
+      for (const SignUpdate& update : updates) weighted.push_back({.update = &update});
       const PayloadIdentity identity{layout.manifest().short_hash(), round.round(), SegmentId(s)};
       EXPECT_EQ(*round.payloads[s], EncodeVotes(identity, Combine(weighted)));
       for (int w = 0; w < workers; ++w)
@@ -185,8 +186,8 @@ TEST(LocalExchangeRulesTest, DownloadTopCutsTheVotesAsTheAggregatorDoes) {
   const Layout& layout = *aggregator.run().layout;
   const std::vector<Seen> seen = RunAll(&aggregator, 2, Never);
   const CommittedRound& round = seen[1].committed[2];
-  const SparseUpdate a = testing::ScriptedSegment(layout, RoundId(2), SegmentId(1), Name(0), 4);
-  const SparseUpdate b = testing::ScriptedSegment(layout, RoundId(2), SegmentId(1), Name(1), 4);
+  const SignUpdate a = testing::ScriptedSegment(layout, RoundId(2), SegmentId(1), Name(0), 4);
+  const SignUpdate b = testing::ScriptedSegment(layout, RoundId(2), SegmentId(1), Name(1), 4);
   const std::vector<WeightedUpdate> both = {{.update = &a}, {.update = &b}};
   const Votes kept =
       KeepTop(Combine(both), 2, 7, RoundId(2), layout.SegmentFirstBlock(SegmentId(1)));

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/round_log/decoded_round.h"
-#include "common/round_log/delta_step.h"
+#include "common/method/decoded_round.h"
+#include "common/method/deltas/step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -50,7 +50,8 @@ bool SameBits(const TensorBuffer& a, const TensorBuffer& b) {
 void ApplyWhole(const Layout& layout, const CommittedRound& round, Backend* backend,
                 TensorBuffer* parameters) {
   const v1::DeltaParameters& deltas = round.header->step().deltas();
-  const DeltaResult all = Concatenate(DecodeRound(layout, round, 1)->deltas);
+  const DeltaResult all =
+      Concatenate(std::get<std::vector<DeltaResult>>(*testing::Decode(layout, round)));
   for (int t = 0; t < parameters->tensors(); ++t) {
     const TensorLayout& tensor = layout.tensors()[t];
     const int64_t blocks = tensor.matrix.Blocks();

@@ -8,7 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/base/reason.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/payload.h"
 #include "common/round_log/log_reference.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

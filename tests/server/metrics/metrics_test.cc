@@ -16,7 +16,7 @@ using ::testing::UnorderedElementsAre;
 
 SegmentResult ResultOf(uint64_t votes, uint64_t entries, std::optional<uint64_t> agreement) {
   SegmentResult result;
-  result.sent_votes = votes;
+  result.sent_positions = votes;
   result.entries = entries;
   result.agreement = agreement;
   return result;

@@ -1,5 +1,6 @@
 #include "server/round/closing.h"
 
+#include "common/base/checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/round/run_fixture.h"
@@ -57,7 +58,7 @@ TEST_F(ClosingTest, ResultsComeInTheGivenOrderAndAnErrorEndsThem) {
       CombineClosed(*run_, RoundId(4), closed_, *Clock::Real(),
                     [&](const ClosedSegment& closed, const SegmentResult& result) {
                       done.push_back(closed.segment.value());
-                      EXPECT_EQ(result.checksum, PayloadChecksum(*result.payload));
+                      EXPECT_EQ(result.checksum, Xxh3(*result.payload));
                       return done.size() == 2 ? absl::AbortedError("enough") : absl::OkStatus();
                     });
   EXPECT_TRUE(absl::IsAborted(status));

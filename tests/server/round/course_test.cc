@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "common/round/methods.h"
-#include "common/run/schedule.h"
-#include "common/update/delta_caps.h"
+#include "common/method/deltas/caps.h"
+#include "common/method/deltas/rounds.h"
+#include "common/method/deltas/step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/disk.h"

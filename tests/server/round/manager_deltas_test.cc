@@ -1,7 +1,7 @@
 // A run of deltas at the aggregator: caps that follow the workers, updates that break them, and a
 // worker that opposes the others.
 #include "common/base/status_macros.h"
-#include "common/codec/delta_payload.h"
+#include "common/method/deltas/payload.h"
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"

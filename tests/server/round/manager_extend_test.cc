@@ -1,7 +1,7 @@
 // Extending a run: durable before the answer, in every later record, and unchanged by a restart.
 #include <filesystem>
 
-#include "common/run/schedule.h"
+#include "common/method/signs/step.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 

@@ -76,7 +76,7 @@ class RoundTest : public ::testing::Test {
   RoundDecision Next() { return Decide(round_.Snapshot(members_), Seconds(1), {.min_workers = 2}); }
   // Members that the record includes in a segment.
   std::string Included(uint32_t segment) {
-    const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_, {}));
+    const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_, *method_, {}));
     std::string names;
     for (int i = 0; i < 3; ++i) {
       if (header.segments(static_cast<int>(segment)).included()[0] >> i & 1)
@@ -89,6 +89,8 @@ class RoundTest : public ::testing::Test {
   Membership members_{
       {.max_workers = 8, .lease = Seconds(30), .min_workers = 2, .probation_rounds = 2}, &log_};
   const Layout layout_ = testing::SmallLayout();
+  const std::shared_ptr<const RoundMethod> method_ =
+      MakeSignRounds({}, std::make_shared<const Layout>(layout_));
   Round round_;
 };
 
@@ -189,7 +191,7 @@ TEST_F(RoundTest, OfSignsTheRecordHasNoMedians) {
     round_.Close(SegmentId(segment));
     SetResult(segment, {});
   }
-  EXPECT_THAT(round_.Outcome(members_, {}).scale_medians, IsEmpty());
+  EXPECT_THAT(round_.Outcome(members_, *method_, {}).scale_medians, IsEmpty());
 }
 
 class DataWeightTest : public RoundTest {
@@ -258,7 +260,7 @@ TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
   }
   EXPECT_THAT(WeightsOf(0), ElementsAre(15, 5));
   EXPECT_THAT(WeightsOf(1), ElementsAre(15, 5));
-  const RoundOutcome outcome = round_.Outcome(members_, {});
+  const RoundOutcome outcome = round_.Outcome(members_, *method_, {});
   EXPECT_EQ(outcome.members[0].member.weight(), 15u);
   EXPECT_EQ(outcome.members[0].member.local_steps(), 10u);
   EXPECT_EQ(outcome.members[1].member.weight(), 5u);
@@ -330,9 +332,11 @@ class DeltaRoundTest : public RoundTest {
     SetResult(segment, std::move(codes));
   }
   std::vector<uint32_t> Medians(const std::vector<uint32_t>& before = {}) {
-    return round_.Outcome(members_, before).scale_medians;
+    return round_.Outcome(members_, *deltas_, before).scale_medians;
   }
   static constexpr std::nullopt_t kNone = std::nullopt;
+  const std::shared_ptr<const RoundMethod> deltas_ =
+      MakeDeltaRounds({}, std::make_shared<const Layout>(layout_), {false, false, false});
 };
 
 TEST_F(DeltaRoundTest, MediansAreOfEachWorkersLargestCodeOverTheSegments) {

@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "common/round/methods.h"
+#include "common/method/deltas/rounds.h"
+#include "common/method/signs/rounds.h"
 #include "common/run/run_config.h"
 #include "server/log/run_identity.h"
 #include "tests/testing/small_run.h"
@@ -17,7 +18,7 @@ inline std::shared_ptr<const server::RunIdentity> SmallRun(const v1::RunConfig& 
   run->layout = std::make_shared<const Layout>(SmallLayout());
   run->method = run->config.method() == v1::METHOD_DELTAS
                     ? MakeDeltaRounds(run->config, run->layout, {true, false, false})
-                    : *MakeRoundMethod(run->config, run->layout, "");
+                    : MakeSignRounds(run->config, run->layout);
   run->initial_snapshot.set_state_hash(kInitialStateHash);
   return run;
 }

@@ -25,8 +25,7 @@ std::map<std::pair<int64_t, int>, int> Sum(const Layout& layout, uint64_t round,
                                            const std::vector<uint64_t>& seeds) {
   std::map<std::pair<int64_t, int>, int> sum;
   for (const uint64_t seed : seeds) {
-    const SparseUpdate update =
-        SomeUpdate(layout.SegmentBlocks(segment), 4, seed + segment.value());
+    const SignUpdate update = SomeUpdate(layout.SegmentBlocks(segment), 4, seed + segment.value());
     for (size_t i = 0; i < update.positions.size(); ++i) {
       sum[{static_cast<int64_t>(i) / 4, update.positions[i]}] += update.signs[i];
     }

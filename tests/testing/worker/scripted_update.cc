@@ -4,14 +4,14 @@
 
 #include "common/base/checksum.h"
 #include "common/base/random.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/payload.h"
 
 namespace distro::testing {
 
-SparseUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segment,
-                             const std::string& worker, int k) {
+SignUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segment,
+                           const std::string& worker, int k) {
   const uint64_t seed = Xxh3(worker) + (round.value() << 20) + segment.value();
-  SparseUpdate update;
+  SignUpdate update;
   update.k = k;
   for (int64_t block = 0; block < layout.SegmentBlocks(segment); ++block) {
     const uint64_t draw = SplitMix64(seed, block);
@@ -35,7 +35,7 @@ RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::strin
   for (uint32_t s = 0; s < layout.segments() && !abstain; ++s) {
     const PayloadIdentity identity{layout.manifest().short_hash(), round, SegmentId(s)};
     update.payloads.push_back(std::make_shared<const std::string>(
-        EncodeUpdate(identity, ScriptedSegment(layout, round, SegmentId(s), worker, k))));
+        EncodeSignUpdate(identity, ScriptedSegment(layout, round, SegmentId(s), worker, k))));
   }
   return update;
 }

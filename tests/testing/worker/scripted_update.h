@@ -6,15 +6,15 @@
 #include "common/base/ids.h"
 #include "common/exchange/exchange.h"
 #include "common/layout/layout.h"
-#include "common/update/sparse_update.h"
+#include "common/method/signs/update.h"
 
 namespace distro::testing {
 
 inline constexpr uint64_t kScriptedStateHash = 0x5eed;
 
 // K distinct positions a block, some blocks without a vote.
-SparseUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segment,
-                             const std::string& worker, int k);
+SignUpdate ScriptedSegment(const Layout& layout, RoundId round, SegmentId segment,
+                           const std::string& worker, int k);
 
 // All segments, encoded; or an abstention.
 RoundUpdate ScriptedUpdate(const Layout& layout, RoundId round, const std::string& worker, int k,

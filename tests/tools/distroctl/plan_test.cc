@@ -58,8 +58,8 @@ TEST(PlanFormulasTest, MoreEntriesThanABlockHasRoomForDoNotMakeTheMostSmaller) {
     EXPECT_LE(EntropyBytes(1, entries, kDeltaResultBits), before + 1e-3) << entries;
 }
 
-// Bits a block as tests/common/codec/delta_payload_test.cc measures them: docs/decisions/0019, and
-// for K = 32 and results the table of docs/payload_format.md.
+// Bits a block as tests/common/method/codec/delta_payload_test.cc measures them:
+// docs/decisions/0019, and for K = 32 and results the table of docs/payload_format.md.
 TEST(PlanFormulasTest, PayloadsOfDeltasAreWithinThreeHundredthsOfMeasuredOnes) {
   const auto bits = [](int k) { return 8 * EntropyBytes(1, k, kDeltaUpdateBits); };
   EXPECT_NEAR(bits(4), 51.7, 0.03 * 51.7);

@@ -10,8 +10,9 @@
 namespace distro::worker::testing {
 
 // Replaces Torch's CPU allocator in this process for good, because tensors may outlive any scope.
-// Memory counts for the thread that allocated it, whichever thread frees it. Turns oneDNN off, whose
-// workspaces depend on the processor: without instructions for bf16 it packs a copy of each matrix.
+// Memory counts for the thread that allocated it, whichever thread frees it. Turns oneDNN off,
+// whose workspaces depend on the processor: without instructions for bf16 it packs a copy of each
+// matrix.
 void CountCpuMemory();
 
 struct ThreadMemory {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
-#include "common/codec/delta_payload.h"
+#include "common/method/deltas/payload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/plain_deltas.h"

@@ -49,7 +49,7 @@ class CountingDevice final : public distro::testing::ForwardingDevice {
 class StagedResultTest : public ::testing::Test {
  protected:
   DecodedRound Decoded(const BuiltRound& round) const {
-    return *DecodeRound(layout_, Committed(layout_, round), 1);
+    return *distro::testing::Decode(layout_, Committed(layout_, round));
   }
   std::vector<SegmentId> AllSegments() const {
     std::vector<SegmentId> order;
@@ -100,10 +100,10 @@ TEST_F(StagedResultTest, EachSegmentArrivesBeforeTheWorkThatReadsIt) {
   for (const uint64_t seed : {1, 2}) {  // the second round uses the first one's memory
     const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(seed), 0));
     ASSERT_TRUE(result.Take(&decoded, /*threads=*/2).ok());
-    EXPECT_EQ(ReadVotes(&result), decoded.votes);
+    EXPECT_EQ(ReadVotes(&result), std::get<std::vector<Votes>>(decoded));
     const DecodedRound deltas = Decoded(BuildDeltaRound(layout_, RoundId(seed), 0));
     ASSERT_TRUE(result.Take(&deltas, /*threads=*/2).ok());
-    EXPECT_EQ(ReadDeltas(&result), deltas.deltas);
+    EXPECT_EQ(ReadDeltas(&result), std::get<std::vector<DeltaResult>>(deltas));
   }
 }
 
@@ -122,7 +122,7 @@ TEST_F(StagedResultTest, ASecondPassBringsTheSegmentsAgain) {
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
   for (int pass = 1; pass <= 2; ++pass) {
-    EXPECT_EQ(ReadVotes(&result), decoded.votes);
+    EXPECT_EQ(ReadVotes(&result), std::get<std::vector<Votes>>(decoded));
     EXPECT_EQ(device_.beside, pass * layout_.segments());
   }
   EXPECT_EQ(device_.pageable, 0);
@@ -137,7 +137,8 @@ TEST_F(StagedResultTest, APassMayLeaveSegmentsOut) {
   for (const auto& pass :
        std::vector<std::vector<SegmentId>>{{all[0], all[2]}, {all[1]}, {all[0]}}) {
     const std::vector<Votes> read = ReadVotes(&result, pass);
-    for (const SegmentId s : pass) EXPECT_EQ(read[s.value()], decoded.votes[s.value()]);
+    for (const SegmentId s : pass)
+      EXPECT_EQ(read[s.value()], std::get<std::vector<Votes>>(decoded)[s.value()]);
   }
 }
 
@@ -154,7 +155,8 @@ TEST_F(StagedResultTest, ADeviceThatUsesHostMemoryGetsTheDecodedArrays) {
   StagedResult result(host.get(), AllSegments());
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
-  EXPECT_EQ(result.VotesOf(SegmentId(2)).view.positions.data(), decoded.votes[2].positions.data());
+  EXPECT_EQ(result.VotesOf(SegmentId(2)).view.positions.data(),
+            std::get<std::vector<Votes>>(decoded)[2].positions.data());
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "common/layout/tensor_buffer.h"
-#include "common/update/combine_deltas.h"
-#include "common/update/scale.h"
+#include "common/method/deltas/combine.h"
+#include "common/method/deltas/scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/optimizer/host_backends.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/delta_payload.h"
+#include "common/method/deltas/payload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/plain_deltas.h"
@@ -118,10 +118,10 @@ class LocalDeltasTest : public ::testing::Test {
   }
   // What everybody downloads when only this worker sends.
   DecodedRound Alone(const DeltaUpdate& update) const {
-    DecodedRound decoded;
+    std::vector<DeltaResult> segments;
     for (uint32_t s = 0; s < worker_.layout.segments(); ++s)
-      decoded.deltas.push_back(ResultOf(OfSegment(update, SegmentId(s))));
-    return decoded;
+      segments.push_back(ResultOf(OfSegment(update, SegmentId(s))));
+    return segments;
   }
   // A record whose member 1 is included in all segments but the first.
   CommittedRound Record() const {
@@ -195,7 +195,8 @@ TEST_F(LocalDeltasTest, TakesFeedbackOfTheSegmentsThatIncludeIt) {
   worker_.TakeRound(RoundId(4), /*seed=*/1);
   const DecodedRound decoded = Alone(CopyOf(*rule.pending()));
   std::vector<const DeltaResult*> results = {nullptr};
-  for (size_t s = 1; s < decoded.deltas.size(); ++s) results.push_back(&decoded.deltas[s]);
+  const auto& segments = std::get<std::vector<DeltaResult>>(decoded);
+  for (size_t s = 1; s < segments.size(); ++s) results.push_back(&segments[s]);
   const std::vector<uint32_t> before = Bits(worker_.error);
   ASSERT_EQ(rule.Feedback(results), absl::OkStatus());
   ASSERT_EQ(worker_.rule->Feedback(Record(), decoded, /*member=*/1), absl::OkStatus());

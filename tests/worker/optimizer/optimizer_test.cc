@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/base/casts.h"
-#include "common/codec/payload.h"
+#include "common/method/signs/payload.h"
 #include "gtest/gtest.h"
 #include "tests/testing/plain_updates.h"
 #include "tests/testing/worker/sharded_optimizer.h"
@@ -13,7 +13,7 @@ namespace distro::worker {
 namespace {
 
 using testing::Copy;
-using testing::DecodeUpdate;
+using testing::DecodeSignUpdate;
 
 constexpr int kKept = 4;
 
@@ -113,12 +113,12 @@ TEST_P(OptimizerTest, PayloadsDecodeToKVotesABlock) {
   ASSERT_EQ(payloads.size(), layout_.segments());
   for (SegmentId segment(0); segment.value() < layout_.segments(); segment = segment.Next()) {
     const auto blocks = static_cast<uint32_t>(layout_.SegmentBlocks(segment));
-    const absl::StatusOr<SparseUpdate> decoded =
-        DecodeUpdate(*payloads[segment.value()], {.layout_hash = layout_.manifest().short_hash(),
-                                                  .round = RoundId(7),
-                                                  .segment = segment,
-                                                  .blocks = blocks,
-                                                  .k = kKept});
+    const absl::StatusOr<SignUpdate> decoded = DecodeSignUpdate(
+        *payloads[segment.value()], {.layout_hash = layout_.manifest().short_hash(),
+                                     .round = RoundId(7),
+                                     .segment = segment,
+                                     .blocks = blocks,
+                                     .k = kKept});
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(decoded->signs.size(), blocks * kKept);
   }

@@ -8,15 +8,15 @@ namespace {
 
 using ::testing::ElementsAre;
 
-SparseUpdate SignsOf(int k, const std::vector<uint16_t>& positions,
-                     const std::vector<float>& values) {
-  SparseUpdate update{.k = k, .positions = {}, .signs = {}};
+SignUpdate SignsOf(int k, const std::vector<uint16_t>& positions,
+                   const std::vector<float>& values) {
+  SignUpdate update{.k = k, .positions = {}, .signs = {}};
   AppendSigns(positions, values, &update);
   return update;
 }
 
 TEST(SignsTest, VotesAreTheSignsOfCoefficients) {
-  const SparseUpdate update = SignsOf(2, {3, 9, 0, 4095}, {0.5f, -2.0f, -1e-45f, 3.0f});
+  const SignUpdate update = SignsOf(2, {3, 9, 0, 4095}, {0.5f, -2.0f, -1e-45f, 3.0f});
   EXPECT_THAT(update.positions, ElementsAre(3, 9, 0, 4095));
   EXPECT_THAT(update.signs, ElementsAre(1, -1, -1, 1));
 }
@@ -27,13 +27,13 @@ TEST(SignsTest, ASingleZeroCountsAsPlus) {
 }
 
 TEST(SignsTest, ABlockOfZerosCastsNoVote) {
-  const SparseUpdate update = SignsOf(2, {0, 1, 5, 6}, {0.0f, -0.0f, 1.0f, 1.0f});
+  const SignUpdate update = SignsOf(2, {0, 1, 5, 6}, {0.0f, -0.0f, 1.0f, 1.0f});
   EXPECT_THAT(update.positions, ElementsAre(0, 0, 5, 6));
   EXPECT_THAT(update.signs, ElementsAre(0, 0, 1, 1));
 }
 
 TEST(SignsTest, BlocksComeBehindThoseThatAreThere) {
-  SparseUpdate update = SignsOf(2, {3, 9}, {0.5f, -2.0f});
+  SignUpdate update = SignsOf(2, {3, 9}, {0.5f, -2.0f});
   AppendSigns({0, 1, 5, 6}, {0.0f, 0.0f, -1.0f, 1.0f}, &update);
   EXPECT_EQ(update, SignsOf(2, {3, 9, 0, 1, 5, 6}, {0.5f, -2.0f, 0.0f, 0.0f, -1.0f, 1.0f}));
 }

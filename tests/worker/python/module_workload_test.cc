@@ -1,5 +1,6 @@
 #include "worker/python/module_workload.h"
 
+#include "common/base/bitmap.h"
 #include "common/base/reason.h"
 #include "common/model/llama/llama.h"
 #include "common/run/run_config.h"
@@ -58,7 +59,7 @@ TEST_F(ModuleWorkloadTest, HasTheRuleOfTheRunsModel) {
   ASSERT_EQ(Build(), absl::OkStatus());
   const UpdateRuleKind native = RuleOf(run_.config(), &workload_->layout(), model_);
   EXPECT_EQ(workload_->learner()->rule().as_dct, native.as_dct);
-  EXPECT_EQ(workload_->by_muon(), native.needs_whole);
+  EXPECT_EQ(workload_->rule().as_dct, ToBitmap(native.needs_whole));
   EXPECT_EQ(workload_->learner()->rule().element_arrays, 1) << "the error buffer";
 }
 
@@ -67,14 +68,14 @@ TEST_F(ModuleWorkloadTest, ARunOfPythonWorkersSaysItself) {
   SetTensors({{"a.weight", {8, 8}}, {"b.weight", {8, 8}}, {"bias", {8}}});
   run_.set_model_config_json(R"({"distro_outside": ["b.weight"]})");
   ASSERT_EQ(Build(), absl::OkStatus());
-  EXPECT_THAT(workload_->by_muon(), ::testing::ElementsAre(true, false, false));
+  EXPECT_EQ(workload_->rule().as_dct, ToBitmap({true, false, false}));
 }
 
 TEST_F(ModuleWorkloadTest, WithSignsThereIsNoInnerOptimizer) {
   run_.mutable_config()->set_method(v1::METHOD_SIGNS);
   ASSERT_EQ(Build(), absl::OkStatus());
   EXPECT_FALSE(workload_->learner()->rule().takes_local_steps);
-  EXPECT_THAT(workload_->by_muon(), ::testing::Each(false));
+  EXPECT_EQ(workload_->rule().as_dct, "");
 }
 
 TEST_F(ModuleWorkloadTest, OtherTensorsAreNamed) {

@@ -1,0 +1,125 @@
+// Reads bodies of the gap codec (gap_codec.h) block by block. All bytes are hostile.
+//
+//   auto body = GapBody<Format>::Open(bytes, blocks);           // tables and positions of groups
+//   GapDecoder<Format> decoder(*body, 0);
+//   GapBlock<Format> block;
+//   for (...) DISTRO_RETURN_IF_ERROR(decoder.NextBlock(&block));
+//   DISTRO_RETURN_IF_ERROR((*body)->CheckModel(decoder.model()));
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/layout/matrix.h"
+#include "common/method/codec/bit_stream.h"
+#include "common/method/codec/gap_model.h"
+
+namespace distro {
+
+// One block's entries.
+template <typename Format>
+using GapBlock = typename Format::Block;
+
+// A decoder's state between the blocks of a group.
+template <typename Format>
+struct GapGroupState {
+  uint32_t plain = 0;  // remaining plain entries of the run
+  bool other = false;  // an entry that is not plain follows them
+  typename Format::GroupState format = {};
+};
+
+// Meaning of the next kMaxCodeLength bits: number of code bits, number of raw bits that follow,
+// symbol, smallest number of the bucket.
+struct GapTableEntry {
+  uint8_t code_bits;
+  uint8_t raw_bits;
+  uint16_t symbol;
+  uint32_t first;
+};
+template <typename Kind>
+struct GapTable {
+  std::vector<GapTableEntry> value;  // [kCodeTableSize], or empty when no symbol is used
+};
+
+// Data for all groups of a body: code tables and positions of the groups. Immutable; borrows the
+// body.
+template <typename Format>
+class GapBody {
+ public:
+  // Reads tables and sizes. InvalidArgument says what is wrong with them.
+  static absl::StatusOr<std::shared_ptr<const GapBody>> Open(absl::string_view body,
+                                                             uint32_t blocks);
+
+  uint32_t blocks() const { return blocks_; }
+  uint32_t groups() const { return static_cast<uint32_t>(group_begin_.size() - 1); }
+  // Checks that the tables are those that an encoder derives from the symbols of all groups;
+  // InvalidArgument otherwise.
+  absl::Status CheckModel(const GapModel<Format>& model) const;
+
+ private:
+  template <typename>
+  friend class GapDecoder;
+
+  GapBody(absl::string_view body, uint32_t blocks) : body_(body), blocks_(blocks) {}
+  absl::Status ReadSizes();
+  void MakeTables(const GapCodeLengths<Format>& lengths);
+
+  absl::string_view body_;
+  uint32_t blocks_;
+  std::string encoded_tables_;         // as read
+  std::vector<uint64_t> group_begin_;  // [groups + 1] in bytes of the body; the last is its end
+  typename Format::template Of<GapTable> tables_;
+};
+
+// Decodes groups of a body block by block, independent of the other groups. Not thread-safe;
+// decoders of one body are independent.
+template <typename Format>
+class GapDecoder {
+ public:
+  // Starts at a group. Requires first_group <= body->groups().
+  GapDecoder(std::shared_ptr<const GapBody<Format>> body, uint32_t first_group);
+
+  // Reads the next block. InvalidArgument names the block and the fault; the last block of a group
+  // also reports a wrong group size. Requires that a block is left, and no earlier error.
+  absl::Status NextBlock(GapBlock<Format>* block);
+
+  const GapBody<Format>& body() const { return *body_; }
+  // The symbols of the blocks so far: those of all groups go to CheckModel.
+  const GapModel<Format>& model() const { return model_; }
+
+ private:
+  absl::Status ReadRun();
+  // The block's entries, `block->count` of them. Each format specialises it.
+  absl::Status ReadEntries(GapBlock<Format>* block);
+  // Before an entry: reads the run of plain entries that begins there, if none is pending.
+  absl::Status ReadPlain();
+  // After an entry's gap: returns 0 for a plain entry, else its number plus 1.
+  absl::StatusOr<uint32_t> ReadValue();
+  // Reads a number. InvalidArgument: the alphabet has no code.
+  template <typename Kind>
+  absl::StatusOr<uint32_t> ReadNumber();
+  // Requires a code of the kind.
+  template <typename Kind>
+  uint32_t TakeNumber();
+  // A gap and its sign, which stands between code and raw bits. Requires a code of gaps.
+  uint32_t TakeGap(bool* negative);
+  absl::Status CheckPosition(uint32_t position) const;
+  absl::Status EndGroup();
+  absl::Status Bad(absl::string_view what) const;
+  uint32_t GroupEnd() const;  // first block after the group of block next_
+
+  std::shared_ptr<const GapBody<Format>> body_;
+  BitReader bits_;
+  GapModel<Format> model_;
+  uint32_t next_;
+  uint32_t run_end_;    // first block after the current run
+  uint32_t count_ = 0;  // entries of each block of the run
+  GapGroupState<Format> state_;
+};
+
+}  // namespace distro

@@ -1,0 +1,204 @@
+// Defines the templates of gap_decoder.h. Included only where a format specialises
+// GapDecoder::ReadEntries and instantiates GapBody and GapDecoder.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bytes.h"
+#include "common/base/status_macros.h"
+#include "common/method/codec/gap_decoder.h"
+
+namespace distro {
+namespace internal {
+
+inline uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
+  return static_cast<uint32_t>((window >> skip) & ((uint64_t{1} << bits) - 1));
+}
+
+// The decoding table of an alphabet: one entry for each of kCodeTableSize bit patterns.
+template <typename Kind>
+std::vector<GapTableEntry> MakeTable(absl::Span<const CodeLength> lengths) {
+  std::vector<GapTableEntry> table;
+  const std::vector<uint16_t> codes = PrefixCodes(lengths);
+  for (uint32_t symbol = 0; symbol < lengths.size(); ++symbol) {
+    if (lengths[symbol] == 0) continue;
+    table.resize(kCodeTableSize);
+    const uint32_t bits = CodeBits(lengths[symbol]);
+    const BucketRange range = RangeOf<Kind::kMantissa>(symbol);
+    for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
+      table[i] = {.code_bits = static_cast<uint8_t>(bits),
+                  .raw_bits = static_cast<uint8_t>(range.raw_bits),
+                  .symbol = static_cast<uint16_t>(symbol),
+                  .first = range.first};
+    }
+  }
+  return table;
+}
+
+}  // namespace internal
+
+template <typename Format>
+absl::StatusOr<std::shared_ptr<const GapBody<Format>>> GapBody<Format>::Open(
+    absl::string_view bytes, uint32_t blocks) {
+  const std::shared_ptr<GapBody> body(new GapBody(bytes, blocks));
+  BitReader bits(bytes);
+  DISTRO_ASSIGN_OR_RETURN(const GapCodeLengths<Format> lengths, ReadTables<Format>(&bits));
+  body->encoded_tables_ = std::string(bytes.substr(0, (bits.bit() + 7) / 8));
+  DISTRO_RETURN_IF_ERROR(body->ReadSizes());
+  body->tables_.ForEach([&]<typename Kind>() {
+    body->tables_.template of<Kind>() = internal::MakeTable<Kind>(lengths.template of<Kind>());
+  });
+  return body;
+}
+
+template <typename Format>
+absl::Status GapBody<Format>::ReadSizes() {
+  ByteReader reader(body_.substr(encoded_tables_.size()));
+  const uint64_t groups = (uint64_t{blocks_} + kGroupBlocks - 1) / kGroupBlocks;
+  DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
+                          reader.ReadBytes(4 * groups, "group sizes"));
+  uint64_t end = encoded_tables_.size() + sizes.size();
+  group_begin_.push_back(end);
+  for (uint64_t group = 0; group < groups; ++group) {
+    uint32_t size;
+    std::memcpy(&size, sizes.data() + 4 * group, 4);
+    end += size;
+    group_begin_.push_back(end);
+  }
+  if (end != body_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("groups end at byte ", end, " of a body of ", body_.size(), " bytes"));
+  }
+  return groups == 0 ? CheckModel({}) : absl::OkStatus();
+}
+
+template <typename Format>
+absl::Status GapBody<Format>::CheckModel(const GapModel<Format>& model) const {
+  if (encoded_tables_ == EncodeTables<Format>(LengthsOf<Format>(model))) return absl::OkStatus();
+  return absl::InvalidArgumentError("the code lengths are not those of what was decoded");
+}
+
+template <typename Format>
+GapDecoder<Format>::GapDecoder(std::shared_ptr<const GapBody<Format>> body, uint32_t first_group)
+    : body_(std::move(body)),
+      bits_(body_->body_, 8 * body_->group_begin_[first_group]),
+      next_(first_group * kGroupBlocks),
+      run_end_(next_) {}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::Bad(absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat("block ", next_, ": ", what));
+}
+
+template <typename Format>
+uint32_t GapDecoder<Format>::GroupEnd() const {
+  return std::min(body_->blocks(), (next_ / kGroupBlocks + 1) * kGroupBlocks);
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::NextBlock(GapBlock<Format>* block) {
+  if (next_ == run_end_) DISTRO_RETURN_IF_ERROR(ReadRun());
+  block->count = count_;
+  DISTRO_RETURN_IF_ERROR(ReadEntries(block));
+  if (next_ + 1 == GroupEnd()) DISTRO_RETURN_IF_ERROR(EndGroup());
+  ++next_;
+  return absl::OkStatus();
+}
+
+template <typename Format>
+template <typename Kind>
+uint32_t GapDecoder<Format>::TakeNumber() {
+  const uint64_t window = bits_.Peek();
+  const GapTableEntry entry = body_->tables_.template of<Kind>()[window % kCodeTableSize];
+  bits_.Skip(entry.code_bits + entry.raw_bits);
+  ++model_.template of<Kind>()[entry.symbol];
+  return entry.first + internal::Raw(window, entry.code_bits, entry.raw_bits);
+}
+
+template <typename Format>
+template <typename Kind>
+absl::StatusOr<uint32_t> GapDecoder<Format>::ReadNumber() {
+  if (body_->tables_.template of<Kind>().empty())
+    return Bad(absl::StrCat("none of its ", Kind::kName, " has a code"));
+  return TakeNumber<Kind>();
+}
+
+template <typename Format>
+uint32_t GapDecoder<Format>::TakeGap(bool* negative) {
+  const uint64_t window = bits_.Peek();
+  const GapTableEntry entry = body_->tables_.template of<Gaps>()[window % kCodeTableSize];
+  bits_.Skip(entry.code_bits + 1 + entry.raw_bits);
+  ++model_.template of<Gaps>()[entry.symbol];
+  *negative = (window >> entry.code_bits) & 1;
+  return entry.first + internal::Raw(window, entry.code_bits + 1, entry.raw_bits);
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::CheckPosition(uint32_t position) const {
+  if (position < kBlockElements) return absl::OkStatus();
+  return Bad(absl::StrCat("position ", position, " is beyond 4095"));
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::ReadRun() {
+  const bool starts_group = next_ % kGroupBlocks == 0;
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t more, ReadNumber<Repeats>());
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t count, ReadNumber<Counts>());
+  if (more >= GroupEnd() - next_) {
+    return Bad(absl::StrCat("a run of ", more + 1, " blocks, ", GroupEnd() - next_,
+                            " are left in the group"));
+  }
+  if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
+  if (!starts_group && count == count_)
+    return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
+  if (count > 0 && body_->tables_.template of<Gaps>().empty())
+    return Bad("none of its gaps has a code");
+  if (starts_group) state_ = {};
+  count_ = count;
+  run_end_ = next_ + more + 1;
+  return absl::OkStatus();
+}
+
+template <typename Format>
+inline absl::Status GapDecoder<Format>::ReadPlain() {
+  using Plain = typename Format::Plain;
+  if (state_.plain > 0 || state_.other) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(state_.plain, ReadNumber<Plain>());
+  if (state_.plain > Plain::kLargest) {
+    return Bad(
+        absl::StrCat("a run of ", state_.plain, " ", Plain::kName, ", at most ", Plain::kLargest));
+  }
+  state_.other = state_.plain < Plain::kLargest;
+  return absl::OkStatus();
+}
+
+template <typename Format>
+inline absl::StatusOr<uint32_t> GapDecoder<Format>::ReadValue() {
+  if (state_.plain > 0) {
+    --state_.plain;
+    return 0;
+  }
+  state_.other = false;
+  DISTRO_ASSIGN_OR_RETURN(const uint32_t number, ReadNumber<typename Format::Other>());
+  return number + 1;
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::EndGroup() {
+  if (state_.plain > 0) {
+    return Bad(absl::StrCat(state_.plain, " ", Format::Plain::kName,
+                            " are missing at the end of its group"));
+  }
+  const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
+  if (bits_.bit() > end || end - bits_.bit() >= 8) {
+    return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
+  }
+  if (bits_.Read(static_cast<int>(end - bits_.bit())) != 0)
+    return Bad("padding after its group is not zero");
+  return absl::OkStatus();
+}
+
+}  // namespace distro

@@ -1,0 +1,156 @@
+#include "common/method/deltas/payload.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/method/deltas/gap_format.h"
+#include "common/method/deltas/scale.h"
+
+namespace distro {
+namespace {
+
+absl::StatusOr<PayloadView> OpenUpdate(absl::string_view bytes,
+                                       const PayloadExpectation& expected) {
+  DISTRO_RETURN_IF_ERROR(CheckExpectedK(expected.k));
+  return OpenPayload(bytes, expected, PayloadKind::kDeltaUpdate, expected.k,
+                     MaxDeltaUpdateBytes(expected.blocks, expected.k));
+}
+
+absl::Status CheckWeights(absl::Span<const WeightedDeltaPayload> payloads, const MeanRule& rule) {
+  int64_t sum = 0;
+  for (const WeightedDeltaPayload& payload : payloads) {
+    if (payload.weight < 1)
+      return absl::InvalidArgumentError(absl::StrCat("weight ", payload.weight, " is below 1"));
+    sum += payload.weight;
+  }
+  if (sum == rule.weights && sum <= kMaxDeltaWeights) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("weights sum to ", sum, ", expected ",
+                                                 rule.weights, " and at most ", kMaxDeltaWeights));
+}
+
+}  // namespace
+
+std::string EncodeDeltaUpdate(const PayloadIdentity& identity, const DeltaUpdate& update) {
+  std::string bytes = StartPayload(identity, PayloadKind::kDeltaUpdate, update.k, update.blocks());
+  EncodeGaps(ResultOf(update), &bytes);
+  return FinishPayload(std::move(bytes));
+}
+
+std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult& result) {
+  std::string bytes = StartPayload(identity, PayloadKind::kDeltaResult, 0, result.blocks());
+  EncodeGaps(result, &bytes);
+  return FinishPayload(std::move(bytes));
+}
+
+absl::Status ValidateDeltaUpdate(absl::string_view bytes, const PayloadExpectation& expected,
+                                 absl::Span<const uint8_t> caps) {
+  DISTRO_ASSIGN_OR_RETURN(DeltaUpdateReader reader, DeltaUpdateReader::Create(bytes, expected));
+  for (uint32_t i = 0; i < expected.blocks; ++i) {
+    DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const block, reader.NextBlock());
+    if (block->code > caps[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("block ", i, ": scale code ", block->code, " is above the cap ", caps[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeltaResult> DecodeDeltaResult(absl::string_view bytes,
+                                              const PayloadExpectation& expected, int threads) {
+  DISTRO_ASSIGN_OR_RETURN(const PayloadView payload,
+                          OpenPayload(bytes, expected, PayloadKind::kDeltaResult, 0,
+                                      MaxDeltaResultBytes(expected.blocks)));
+  return DecodeDeltaGaps(payload.body, expected.blocks, threads);
+}
+
+uint64_t MaxDeltaUpdateBytes(uint64_t blocks, int k) {
+  return kPayloadFramingBytes + MaxDeltaBodyBytes(blocks, k);
+}
+
+uint64_t MaxDeltaResultBytes(uint64_t blocks, int max_entries) {
+  return kPayloadFramingBytes + MaxDeltaBodyBytes(blocks, std::min(max_entries, kBlockElements));
+}
+
+DeltaUpdateReader::DeltaUpdateReader(std::shared_ptr<const GapBody<DeltaFormat>> body, int k,
+                                     uint32_t first_group)
+    : k_(k),
+      whole_(first_group == 0),
+      next_(first_group * kGroupBlocks),
+      decoder_(std::move(body), first_group),
+      block_(std::make_unique<GapBlock<DeltaFormat>>()) {}
+
+absl::StatusOr<DeltaUpdateReader> DeltaUpdateReader::Create(absl::string_view payload,
+                                                            const PayloadExpectation& expected,
+                                                            uint32_t first_group) {
+  DISTRO_ASSIGN_OR_RETURN(const PayloadView view, OpenUpdate(payload, expected));
+  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const GapBody<DeltaFormat>> body,
+                          GapBody<DeltaFormat>::Open(view.body, view.header.blocks));
+  return DeltaUpdateReader(std::move(body), expected.k, first_group);
+}
+
+absl::StatusOr<const GapBlock<DeltaFormat>*> DeltaUpdateReader::NextBlock() {
+  DISTRO_RETURN_IF_ERROR(decoder_.NextBlock(block_.get()));
+  DISTRO_RETURN_IF_ERROR(CheckBlock());
+  ++next_;
+  if (whole_ && next_ == decoder_.body().blocks())
+    DISTRO_RETURN_IF_ERROR(decoder_.body().CheckModel(decoder_.model()));
+  return block_.get();
+}
+
+absl::Status DeltaUpdateReader::CheckBlock() const {
+  const uint32_t count = block_->count;
+  if (count != 0 && count != static_cast<uint32_t>(k_)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block ", next_, ": ", count, " entries, an update has 0 or ", k_));
+  }
+  const auto* const above = std::find_if(block_->levels.begin(), block_->levels.begin() + count,
+                                         [](uint8_t level) { return level != 0; });
+  if (above == block_->levels.begin() + count) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("block ", next_, ": level ", *above, ", an update has 0"));
+}
+
+absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
+                                                const PayloadExpectation& expected,
+                                                absl::Span<const BlockExtent> extents,
+                                                const MeanRule& rule) {
+  const uint32_t groups = (expected.blocks + kGroupBlocks - 1) / kGroupBlocks;
+  return CombineDeltaPayloads(payloads, expected, extents, rule, {.first = 0, .count = groups});
+}
+
+absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
+                                                const PayloadExpectation& expected,
+                                                absl::Span<const BlockExtent> extents,
+                                                const MeanRule& rule, GroupRange range,
+                                                DeltaBlockVisitor visitor) {
+  DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
+  std::vector<DeltaUpdateReader> readers;
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    absl::StatusOr<DeltaUpdateReader> reader =
+        DeltaUpdateReader::Create(payloads[i].bytes, expected, range.first);
+    if (!reader.ok()) return Annotate(reader.status(), absl::StrCat("payload ", i));
+    readers.push_back(*std::move(reader));
+  }
+  DeltaMeans means;
+  DeltaAccumulator accumulator;
+  const uint64_t end =
+      std::min<uint64_t>(expected.blocks, uint64_t{range.first + range.count} * kGroupBlocks);
+  for (uint64_t block = uint64_t{range.first} * kGroupBlocks; block < end; ++block) {
+    for (size_t i = 0; i < readers.size(); ++i) {
+      const absl::StatusOr<const GapBlock<DeltaFormat>*> sent = readers[i].NextBlock();
+      if (!sent.ok()) return Annotate(sent.status(), absl::StrCat("payload ", i));
+      visitor(i, static_cast<uint32_t>(block), **sent);
+      accumulator.Add(extents[block], absl::MakeSpan((*sent)->positions).first((*sent)->count),
+                      absl::MakeSpan((*sent)->signs).first((*sent)->count), ScaleOf((*sent)->code),
+                      payloads[i].weight);
+    }
+    accumulator.EmitBlock(rule, &means);
+  }
+  return means;
+}
+
+}  // namespace distro

@@ -1,0 +1,32 @@
+#include "common/method/methods.h"
+
+#include "common/method/deltas/method.h"
+#include "common/method/signs/method.h"
+
+namespace distro {
+
+const Method& MethodOf(v1::Method method) {
+  switch (method) {
+    case v1::METHOD_DELTAS:
+      return Deltas();
+    case v1::METHOD_SIGNS:
+    case v1::METHOD_UNSPECIFIED:
+    case v1::Method_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::Method_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return Signs();
+}
+
+const Method& MethodOf(const v1::RunConfig& config) { return MethodOf(config.method()); }
+
+const Method& MethodOf(const v1::StepParameters& step) {
+  return step.has_deltas() ? Deltas() : Signs();
+}
+
+absl::Span<const Method* const> AllMethods() {
+  static const Method* const kAll[] = {&Deltas(), &Signs()};
+  return kAll;
+}
+
+}  // namespace distro

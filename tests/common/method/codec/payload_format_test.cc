@@ -1,0 +1,72 @@
+// The worked example of docs/payload_format.md, read from the page.
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/file.h"
+#include "common/method/deltas/payload.h"
+#include "common/method/signs/payload.h"
+#include "gtest/gtest.h"
+#include "tests/testing/plain_deltas.h"
+#include "tests/testing/plain_updates.h"
+
+namespace distro {
+namespace {
+
+using ::distro::testing::DecodeDeltaUpdate;
+using ::distro::testing::DecodeSignUpdate;
+
+constexpr PayloadIdentity kIdentity = {
+    .layout_hash = 0x1122334455667788, .round = RoundId(5), .segment = SegmentId(2)};
+constexpr PayloadExpectation kExpected = {.layout_hash = 0x1122334455667788,
+                                          .round = RoundId(5),
+                                          .segment = SegmentId(2),
+                                          .blocks = 3,
+                                          .k = 4};
+
+// The bytes of the page's block "```hex <name>".
+std::string HexBlock(const std::string& name) {
+  const std::string page = ReadFile(DISTRO_SOURCE_DIR "/docs/payload_format.md").value();
+  const std::string start = "```hex " + name + "\n";
+  const size_t begin = page.find(start) + start.size();
+  const std::string hex = page.substr(begin, page.find("```", begin) - begin);
+  return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}, {"\n", ""}}));
+}
+
+TEST(PayloadFormatTest, ThePagesUpdateDecodes) {
+  const SignUpdate update = {.k = 4,
+                             .positions = {0, 1, 2, 3, 10, 64, 700, 4095, 0, 0, 0, 0},
+                             .signs = {1, -1, 1, 1, -1, 1, 1, -1, 0, 0, 0, 0}};
+  EXPECT_EQ(DecodeSignUpdate(HexBlock("update"), kExpected).value(), update);
+  EXPECT_EQ(EncodeSignUpdate(kIdentity, update), HexBlock("update"));
+}
+
+TEST(PayloadFormatTest, ThePagesVotesDecode) {
+  const Votes votes = {.offsets = {0, 3, 3, 6},
+                       .positions = {0, 1, 700, 64, 65, 4095},
+                       .values = {2, -1, 1, 5, -1, 1}};
+  EXPECT_EQ(DecodeVotes(HexBlock("votes"), kExpected).value(), votes);
+  EXPECT_EQ(EncodeVotes(kIdentity, votes), HexBlock("votes"));
+}
+
+TEST(PayloadFormatTest, ThePagesDeltasDecode) {
+  const DeltaUpdate update = {.k = 2,
+                              .positions = {0, 64, 10, 4095, 0, 0},
+                              .signs = {1, -1, -1, -1, 0, 0},
+                              .codes = {120, 118, 0}};
+  PayloadExpectation expected = kExpected;
+  expected.k = 2;
+  EXPECT_EQ(DecodeDeltaUpdate(HexBlock("delta update"), expected).value(), update);
+  EXPECT_EQ(EncodeDeltaUpdate(kIdentity, update), HexBlock("delta update"));
+}
+
+TEST(PayloadFormatTest, ThePagesDeltaResultDecodes) {
+  const DeltaResult result = {.offsets = {0, 3, 3, 5},
+                              .positions = {0, 1, 64, 10, 4095},
+                              .signs = {1, -1, 1, -1, -1},
+                              .levels = {0, 2, 7, 1, 0},
+                              .codes = {120, 0, 121}};
+  EXPECT_EQ(DecodeDeltaResult(HexBlock("delta result"), kExpected).value(), result);
+  EXPECT_EQ(EncodeDeltaResult(kIdentity, result), HexBlock("delta result"));
+}
+
+}  // namespace
+}  // namespace distro
