@@ -64,13 +64,13 @@ void BM_DecodeAccumulate(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeAccumulate)->ArgName("K")->Arg(4)->Arg(8)->Arg(32)->Arg(128);
 
-void BM_EncodeUpdate(benchmark::State& state) {
+void BM_EncodeSignUpdate(benchmark::State& state) {
   const int k = static_cast<int>(state.range(0));
   const SignUpdate update = bench::RandomUpdate(k, kBlocks, 0);
   for (auto _ : state) benchmark::DoNotOptimize(EncodeSignUpdate(kIdentity, update));
   state.SetItemsProcessed(state.iterations() * kBlocks * k);
 }
-BENCHMARK(BM_EncodeUpdate)->ArgName("K")->Arg(4)->Arg(32);
+BENCHMARK(BM_EncodeSignUpdate)->ArgName("K")->Arg(4)->Arg(32);
 
 // The result of a round. Items are votes.
 void BM_EncodeVotes(benchmark::State& state) {
@@ -124,7 +124,7 @@ void BM_CopyVotes(benchmark::State& state) {
 BENCHMARK(BM_CopyVotes)->ArgName("workers")->Arg(8)->Arg(32);
 
 // Items are the coefficients that all workers sent.
-void BM_CombinePayloads(benchmark::State& state) {
+void BM_CombineSignPayloads(benchmark::State& state) {
   const int workers = 32;
   const int k = static_cast<int>(state.range(0));
   std::vector<std::string> bytes;
@@ -136,7 +136,7 @@ void BM_CombinePayloads(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(CombineSignPayloads(payloads, Expect(k)));
   state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
 }
-BENCHMARK(BM_CombinePayloads)->ArgName("K")->Arg(4)->Arg(16);
+BENCHMARK(BM_CombineSignPayloads)->ArgName("K")->Arg(4)->Arg(16);
 
 // The same for deltas. Items are coefficients, or entries of a result.
 void BM_EncodeDeltaUpdate(benchmark::State& state) {

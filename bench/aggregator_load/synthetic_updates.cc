@@ -23,7 +23,7 @@
 namespace distro::bench {
 namespace {
 
-// Offsets in a payload (docs/payload_format.md, "Header"); all numbers are little-endian.
+// Offsets in a payload (docs/payload_format.md, "Grammar"); all numbers are little-endian.
 constexpr size_t kRoundOffset = 16;
 constexpr size_t kSegmentOffset = 24;
 constexpr size_t kChecksumBytes = 8;

@@ -26,7 +26,7 @@ struct RoundUpdate {
   uint64_t state_hash = 0;  // of the parameters before the round
   double loss = 0;
   uint32_t local_steps = 0;           // steps of the update, if the run has a window
-  uint64_t first_sample = 0;          // deltas: first sample of the slot that was read
+  uint64_t first_sample = 0;          // of the slot that was read, if updates are bound to slots
   bool abstain = false;               // then there are no payloads
   std::vector<SharedBytes> payloads;  // [segments]
   std::vector<uint64_t> tensor_hashes =

@@ -11,6 +11,7 @@
 #include "common/method/deltas/caps.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/step.h"
+#include "common/method/methods.h"
 #include "common/method/signs/payload.h"
 
 namespace distro {
@@ -75,7 +76,16 @@ absl::StatusOr<DecodedRound> DecodeSigns(const RoundPayloads& payloads, int thre
 absl::StatusOr<DecodedRound> DecodeRound(const Layout& layout, const v1::RoundHeader& header,
                                          absl::Span<const SharedBytes> payloads, int threads) {
   const RoundPayloads round = {.layout = layout, .header = header, .bytes = payloads};
-  return header.step().has_deltas() ? DecodeDeltas(round, threads) : DecodeSigns(round, threads);
+  switch (MethodNumberOf(header.step())) {
+    case v1::METHOD_DELTAS:
+      return DecodeDeltas(round, threads);
+    case v1::METHOD_SIGNS:
+    case v1::METHOD_UNSPECIFIED:
+    case v1::Method_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::Method_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return DecodeSigns(round, threads);
 }
 
 }  // namespace distro

@@ -14,7 +14,8 @@
 
 namespace distro {
 
-// The results of all segments [segments], in the type of the round's method.
+// The results of all segments [segments], in the type of the round's method. Without segments: no
+// round was decoded.
 using DecodedRound = std::variant<std::vector<DeltaResult>, std::vector<Votes>>;
 
 // Decodes the payloads [segments] of a checked header on `threads` threads, at least one.

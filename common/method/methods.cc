@@ -20,9 +20,11 @@ const Method& MethodOf(v1::Method method) {
 
 const Method& MethodOf(const v1::RunConfig& config) { return MethodOf(config.method()); }
 
-const Method& MethodOf(const v1::StepParameters& step) {
-  return step.has_deltas() ? Deltas() : Signs();
+v1::Method MethodNumberOf(const v1::StepParameters& step) {
+  return step.has_deltas() ? v1::METHOD_DELTAS : v1::METHOD_SIGNS;
 }
+
+const Method& MethodOf(const v1::StepParameters& step) { return MethodOf(MethodNumberOf(step)); }
 
 absl::Span<const Method* const> AllMethods() {
   static const Method* const kAll[] = {&Deltas(), &Signs()};

@@ -1,5 +1,6 @@
-// All methods. To add one, add its folder, its number in proto/distro/v1/run.proto, a line in each
-// function here, and what it decodes to in decoded_round.h; the compiler finds what is missing.
+// All methods. To add one, add its folder; its number in proto/distro/v1/run.proto and the
+// parameters of its step in round.proto; a line in each function here; and what it decodes to in
+// decoded_round.h. The compiler and methods_test find what is missing.
 #pragma once
 
 #include "absl/types/span.h"
@@ -18,6 +19,7 @@ inline constexpr v1::Method kFirstMethod = v1::METHOD_SIGNS;
 const Method& MethodOf(v1::Method method);
 const Method& MethodOf(const v1::RunConfig& config);
 // The method of a round, from its record or Open.
+v1::Method MethodNumberOf(const v1::StepParameters& step);
 const Method& MethodOf(const v1::StepParameters& step);
 
 absl::Span<const Method* const> AllMethods();

@@ -29,9 +29,9 @@ struct SlotPlan {
   std::vector<v1::Slot> next_slots = {};
   SamplePool pool = {};  // unassigned samples
 
-  // Completes the header of the round whose members had `round_slots`, in their order. With deltas,
-  // unread samples of these slots are returned. Then `workers`, ascending and distinct, get samples
-  // of the round after the next, unless that is past the run's end.
+  // Completes the header of the round whose members had `round_slots`, in their order. If updates
+  // are bound to slots, unread samples of these slots are returned. Then `workers`, ascending and
+  // distinct, get samples of the round after the next, unless that is past the run's end.
   void Give(absl::Span<const std::string> workers, const v1::RunConfig& config,
             absl::Span<const v1::Slot> round_slots, v1::RoundHeader* header) const;
   // Call when the round of `slots` is in the log, with its header.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/method/base/key_checks.h"
 #include "common/method/base/learning_rate.h"
 #include "common/method/deltas/combine.h"
 #include "common/method/methods.h"
@@ -11,7 +12,7 @@ namespace distro {
 namespace {
 
 // Sums can hold the weights of the largest number of workers that a run may have.
-static_assert(32767 * DeltaWeight(1, 1) <= kMaxDeltaWeights);
+static_assert(kMaxWorkers * DeltaWeight(1, 1) <= kMaxDeltaWeights);
 
 absl::Status CheckLocalSteps(const Weighing& weighing, const UpdateClaim& claim,
                              const v1::Slot& slot) {

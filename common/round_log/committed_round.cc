@@ -80,7 +80,7 @@ absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) 
 }
 
 absl::Status CheckMedians(const v1::RoundHeader& header, const Layout& layout) {
-  const size_t expected = MethodOf(header.step()).ScaleMedians(layout);
+  const size_t expected = MethodOf(header.step()).ScaleMedianCount(layout);
   if (static_cast<size_t>(header.scale_medians_size()) != expected) {
     return BadField("scale_medians",
                     absl::StrCat(header.scale_medians_size(), ", expected ", expected));

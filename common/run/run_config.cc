@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/method/base/key_checks.h"
 #include "common/method/methods.h"
 #include "common/run/pinned_tokenizer.h"

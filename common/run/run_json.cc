@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/base/utf8.h"
-#include "common/method/base/key_checks.h"
 #include "common/run/pinned_tokenizer.h"
 #include "common/run/run_config.h"
 

@@ -8,7 +8,6 @@
 #include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/method/deltas/caps.h"
 #include "common/run/local_data.h"
 #include "common/run/pinned_tokenizer.h"
 #include "common/run/run_config.h"

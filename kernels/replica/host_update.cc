@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <utility>
+#include <variant>
 
 #include "absl/types/span.h"
 #include "common/base/parallel.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/version.h"
+#include "common/method/methods.h"
 #include "common/round_log/committed_round.h"
 #include "server/call/upload_call.h"
 #include "server/log/disk.h"
@@ -141,10 +142,10 @@ void AggregatorMetrics::OnSegmentResult(const SegmentResult& result, absl::Durat
   OnPhase("encode", result.encode_time);
   result_latency_->Observe(Seconds(latency));
   if (result.sent_positions == 0) return;
-  const auto votes = static_cast<double>(result.sent_positions);
-  union_entries_->Set(static_cast<double>(result.entries) / votes);
+  const auto sent = static_cast<double>(result.sent_positions);
+  union_entries_->Set(static_cast<double>(result.entries) / sent);
   if (result.agreement) {
-    agreement_->Set(static_cast<double>(*result.agreement) / votes);
+    agreement_->Set(static_cast<double>(*result.agreement) / sent);
   } else {
     agreement_->Clear();
   }
@@ -163,7 +164,7 @@ void AggregatorMetrics::OnRoundCommitted(const CommittedRoundInfo& info) {
   }
   absl::MutexLock lock(&mu_);
   if (info.eval_loss) eval_loss_ = info.eval_loss;
-  caps_ = info.header->step().deltas().caps();
+  caps_ = MethodOf(info.header->step()).Caps(info.header->step());
   for (int i = 0; i < info.header->members_size(); ++i) {
     const std::string& name = info.header->members(i).name();
     if (Counted* const counted = Count(name, info.header->round()))

@@ -96,7 +96,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   Counter* tokens_;
   absl::Mutex mu_;
   std::optional<double> eval_loss_ ABSL_GUARDED_BY(mu_);
-  std::string caps_ ABSL_GUARDED_BY(mu_);  // of the last record; empty with signs
+  std::vector<double> caps_ ABSL_GUARDED_BY(mu_);                 // Method::Caps of the last record
   std::map<std::string, Counted> included_ ABSL_GUARDED_BY(mu_);  // at most kMaxCountedWorkers
 };
 

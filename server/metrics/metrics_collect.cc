@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/base/disk_space.h"
-#include "common/method/deltas/scale.h"
 #include "common/method/methods.h"
 #include "common/telemetry/metric_families.h"
 #include "common/telemetry/process_metrics.h"
@@ -91,14 +90,13 @@ void AddDisk(const std::string& data_dir, FamilyBuilder* builder) {
                     static_cast<double>(space->files));
 }
 
-void AddCaps(absl::string_view caps, FamilyBuilder* builder) {
+void AddCaps(const std::vector<double>& caps, FamilyBuilder* builder) {
   if (caps.empty()) return;
-  const auto [least, largest] = std::ranges::minmax(std::vector<uint8_t>(caps.begin(), caps.end()));
-  const auto add = [builder](const char* which, uint8_t code) {
+  const auto [least, largest] = std::ranges::minmax(caps);
+  const auto add = [builder](const char* which, double cap) {
     builder->AddGauge(std::string(kMetricPrefix) + "scale_cap",
                       "Least and largest cap of a tensor's scales, of the last round.",
-                      {{"bound", which}},
-                      std::ldexp(static_cast<double>(ScaleOf(code)), -kScaleUnitBits));
+                      {{"bound", which}}, cap);
   };
   add("least", least);
   add("largest", largest);

@@ -69,7 +69,7 @@ class Course {
 
   void Open(const Membership& members, absl::Duration deadline, SegmentId audited,
             absl::Duration now);
-  // Workers whose votes count but who have no samples of the open round; at most as many as fit.
+  // Workers whose updates count but who have no samples of the open round; at most as many as fit.
   std::vector<std::string> CountedWithoutSamples(const Membership& members) const;
   // Assigns them samples of the open round. Returns their number.
   size_t Reopen(const Membership& members);

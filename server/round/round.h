@@ -75,8 +75,8 @@ class Round {
   void AddSlots(const std::vector<v1::Slot>& slots);
   // Stops waiting for this worker.
   void Forgo(absl::string_view worker);
-  // Ends the worker's probation in this round: its votes count in all segments that are not closed,
-  // including those already sent. Used when too few other workers are left.
+  // Ends the worker's probation in this round: its updates count in all segments that are not
+  // closed, including those already sent. Used when too few other workers are left.
   void Promote(absl::string_view worker);
   // As Forgo; also removes its payloads from the segments that are not closed.
   void Expel(absl::string_view worker);
@@ -84,8 +84,8 @@ class Round {
 
   // An upload starts. The worker's first upload fixes its weight in this round (except for
   // Promote): by its local steps or its data, or 0 on probation. FailedPrecondition: the worker has
-  // no samples. InvalidArgument: more local steps than its slot has samples for, or, with deltas,
-  // samples of another slot. AlreadyExists: it has abstained before, or abstains after sending.
+  // no samples. InvalidArgument: more local steps than its slot has samples for, or samples of
+  // another slot. AlreadyExists: it has abstained before, or abstains after sending.
   absl::Status BeginUpload(const v1::UploadHeader& header, Standing standing);
   // Segments that the worker need not send, because they were accepted or are closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
@@ -101,7 +101,7 @@ class Round {
   bool Complete(absl::string_view worker) const;
   // Whether nothing more of the worker's update can be accepted: each segment has it or is closed.
   bool Finished(absl::string_view worker) const;
-  // Whether the worker's votes count in this round; known from its first upload on.
+  // Whether the worker's updates count in this round; known from its first upload on.
   bool Counts(absl::string_view worker) const;
 
   // The input of Decide(). Workers' sessions, and the weights of workers that have not sent yet,
@@ -120,8 +120,9 @@ class Round {
   // Names of expected workers that have neither a payload of the segment nor abstained.
   std::vector<std::string> Missing(SegmentId segment) const;
 
-  // Members and segments for the record, with the members' current states. `medians`: scale_medians
-  // of the previous record, or empty. Requires that all segments are closed and their results set.
+  // Members and segments for the record, with the members' current states. `method` is the run's;
+  // `medians`: scale_medians of the previous record, or empty. Requires that all segments are
+  // closed and their results set.
   RoundOutcome Outcome(const Membership& membership, const RoundMethod& method,
                        absl::Span<const uint32_t> medians) const;
   // Mean of the finite losses reported with the updates; nullopt without any.

@@ -35,7 +35,7 @@ struct MembershipOptions {
   absl::Duration lease;                                     // silence after which a worker has gone
   absl::Duration suspect_after = absl::InfiniteDuration();  // silence after which it is SUSPECT
   int min_workers = 1;            // ACTIVE workers that rules must leave in the run
-  uint32_t probation_rounds = 0;  // good updates before a joiner's votes count
+  uint32_t probation_rounds = 0;  // good updates before a joiner's updates count
   // From run.json; empty: that of the first worker to join; kAnyData: none is compared.
   std::string data_fingerprint = {};
 };

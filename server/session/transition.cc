@@ -16,7 +16,7 @@ constexpr auto kSuspect = v1::MEMBER_STATE_SUSPECT;
 constexpr auto kLeft = v1::MEMBER_STATE_LEFT;
 constexpr auto kQuarantined = v1::MEMBER_STATE_QUARANTINED;
 
-// Whether the worker's votes count.
+// Whether the worker's updates count.
 bool Counts(v1::MemberState state, const MemberFacts& facts) {
   return TakesPart(state) && facts.probation_left == 0;
 }

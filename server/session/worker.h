@@ -26,7 +26,7 @@ struct Worker {
   // The last few incarnations that were replaced, oldest first.
   std::vector<uint64_t> replaced = {};
 
-  uint32_t probation_left = 0;  // good updates that are needed before its votes count
+  uint32_t probation_left = 0;  // good updates that are needed before its updates count
   bool returning = false;       // took part when the aggregator stopped, and has not since
   std::string resync = {};      // why it must resync; empty: it need not
   uint64_t synced_round = 0;    // the round before which it had last caught up

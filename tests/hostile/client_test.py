@@ -43,7 +43,7 @@ class PayloadTest(unittest.TestCase):
 
 
 class SessionTest(unittest.TestCase):
-    """A run of one real worker and this client, whose votes count: it must hold the same state at the end."""
+    """A run of one real worker and this client, whose updates count: it must hold the same state at the end."""
     binaries = None
 
     def follow(self, k):

@@ -24,8 +24,8 @@ USES = {
     "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
     "common/wire": "common/base proto",  # what messages carry and how they are cut, without gRPC
-    "common/round_log": "common/run common/wire",
-    "common/round": "common/round_log",
+    "common/round_log": "common/method common/wire",
+    "common/round": "common/round_log common/run",
     "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
     # The outside world, wrapped.
     "common/security": "common/base",  # certificates and tokens, without gRPC
@@ -72,11 +72,11 @@ USES = {
     "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/optimizer",  # `plan` says what a worker checks at its start, `run restore` reads an archive
     "tools/archiver": "common/client/follow common/model common/telemetry kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "common/process kernels/replica",
+    "tests/testing": "common/process common/run kernels/replica",
     "tests/testing/server": "server/log",
     "tests/testing/worker": "worker/train",
     "tests/common": "",
-    "tests/common/method": "bench/wire tests/testing",  # votes that have a seed, and what they would take at best
+    "tests/common/method": "bench/wire",  # votes that have a seed, and what they would take at best
     "tests/common/round": "bench/wire",
     "tests/common/client": "",
     "tests/common/client/follow": "tests/common/client",
@@ -126,10 +126,10 @@ NEVER = [
     ("bench", "tests"),
 ]
 
-# What no compiled file of a folder sees, through any header, though USES lets its folders be used.
+# What no file of a folder sees, through any header, though USES lets the folders of those headers be used: (folder, but for
+# this one inside it, what). A method's records and its messages are in one folder, and kernels need the records only.
 UNSEEN = [
-    ("kernels/cpu", "proto"),
-    ("kernels/cuda", "proto"),
+    ("kernels", "kernels/replica", "proto"),
 ]
 
 # A method is known by its name in these places only (METHOD_..., has_deltas()); all others ask common/method/methods.h, or
@@ -137,6 +137,7 @@ UNSEEN = [
 NAMES_METHODS = [
     "common/method",
     "worker/optimizer",
+    "kernels/replica/round_update.cc",  # applies the results of each
     "tools/distroctl/plan.cc",  # estimates of each
 ]
 

@@ -101,6 +101,7 @@ class ViolationTest(unittest.TestCase):
         found = checks.check_includes("server/round/round.cc", text)
         self.assertEqual(len(found), 2, found)
         self.assertEqual(checks.check_includes("server/round/round.cc", '#include "distro/v1/run.pb.h"\n'), [])
+        self.assertTrue(checks.check_includes("kernels/cpu/a.cc", '#include "distro/v1/run.pb.h"\n'))
         self.assertTrue(checks.check_includes("server/round/round.cc", '#include "distro/v1/admin.grpc.pb.h"\n'))
 
     def test_who_opens_files_himself_is_found(self):
@@ -111,14 +112,15 @@ class ViolationTest(unittest.TestCase):
         self.assertEqual(checks.check_openers("server/log/run_store.cc", "DISTRO_ASSIGN_OR_RETURN(file, OpenToRead(name));\n"), [])
 
     def test_who_asks_for_a_method_by_name_is_found(self):
-        for text in ("if (config.method() == v1::METHOD_DELTAS) {", "return step.has_deltas();"):
+        for text in ("if (config.method() == v1::METHOD_DELTAS) {", "return step.has_deltas();", "step.deltas().caps()", "&method == &Deltas()"):
             self.assertEqual(len(checks.check_method_names("worker/train/trainer.cc", text)), 1)
             for place in ("common/method/methods.cc", "worker/optimizer/update_rule.cc", "tools/distroctl/plan.cc", "tests/a_test.cc"):
                 self.assertEqual(checks.check_method_names(place, text), [])
         self.assertEqual(checks.check_method_names("server/log/same_run.cc", "if (asked.method() == v1::METHOD_UNSPECIFIED)"), [])
 
     def test_what_kernels_must_not_see_is_found_through_other_headers(self):
-        self.assertEqual(len(checks.judge_unseen("kernels/cpu/deltas.cc", "proto/distro/v1/run.pb.h")), 1)
+        for source in ("kernels/basis.cc", "kernels/cpu/deltas.cc", "kernels/cuda/gpu.cc"):
+            self.assertEqual(len(checks.judge_unseen(source, "proto/distro/v1/run.pb.h")), 1)
         self.assertEqual(checks.judge_unseen("kernels/replica/replica.cc", "proto/distro/v1/run.pb.h"), [])
 
     def test_dependencies_are_read_from_ninja(self):
@@ -156,6 +158,12 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(len(self.complaints_about("torch-include/ATen/core/Tensor.h")), 1)
         self.assertEqual(len(self.complaints_about("/usr/include/grpcpp/server.h")), 1)
         self.assertEqual(self.complaints_about("proto/generated/distro/v1/run.pb.h"), [])
+
+    def test_a_message_that_a_kernel_sees_through_another_header(self):
+        self.write("build/compile_commands.json",
+                   f'[{{"file": "{self.root}/kernels/cpu/deltas.cc", "command": "c++ -o kernels/deltas.cc.o -c deltas.cc"}}]')
+        deps = f"kernels/deltas.cc.o: #deps (VALID)\n    {self.root}/common/method/deltas/caps.h\n    proto/generated/distro/v1/run.pb.h\n"
+        self.assertEqual(len(checks.check_dependency_files(self.tree(deps))[0]), 1)
 
     def test_what_tests_compile_once_more_is_theirs(self):
         obj = "tests/kernels/CMakeFiles/emulation.dir/apply.cu.o"

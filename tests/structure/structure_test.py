@@ -90,9 +90,9 @@ def judge_project(source, header):
 
 
 def judge_unseen(source, header):
-    """Complaints about a compiled `source` that sees our own `header`, through whatever other header."""
-    return [f"{source}: no file of {folder} may see {forbidden} ({header})" for folder, forbidden in rules.UNSEEN
-            if source.startswith(folder + "/") and header.startswith(forbidden + "/")]
+    """Complaints about a `source` that sees our own `header`, through whatever other header."""
+    return [f"{source}: no file of {folder} may see {forbidden} ({header})" for folder, exempt, forbidden in rules.UNSEEN
+            if source.startswith(folder + "/") and not source.startswith(exempt + "/") and header.startswith(forbidden + "/")]
 
 
 def judge_outside(source, header, named):
@@ -136,7 +136,7 @@ def check_includes(source, text):
     complaints = []
     for header in re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', text, re.MULTILINE):
         if header.startswith("distro/v1/"):
-            complaints += judge_project(source, "proto/" + header)
+            complaints += judge_project(source, "proto/" + header) + judge_unseen(source, "proto/" + header)
         elif header.split("/")[0] in SOURCE_FOLDERS:
             complaints += judge_project(source, header)
         complaints += judge_outside(source, header, named=True)
@@ -155,7 +155,7 @@ def check_method_names(source, text):
     """Complaints about a file of ours that asks for a method by its name."""
     if source.split("/")[0] in ("tests", "bench") or any(source == place or source.startswith(place + "/") for place in rules.NAMES_METHODS):
         return []
-    found = re.findall(r"\bMETHOD_(?!UNSPECIFIED)\w+|\bhas_deltas\(\)", text)
+    found = re.findall(r"\bMETHOD_(?!UNSPECIFIED)\w+|\bhas_deltas\(\)|\bstep\(?\)?\.deltas\(\)|\b(?:Deltas|Signs)\(\)", text)
     return [f"{source} asks for a method by its name ({found[0]}): ask common/method/methods.h"] if found else []
 
 

@@ -1,7 +1,6 @@
 #include "tools/distroctl/stored_log.h"
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <utility>
 

@@ -206,7 +206,7 @@ Command WorkersCommand(const Console* console) {
             .help = "With --watch: number of lists; 0: no limit."}},
           &options->channel),
       .help =
-          R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates still needed before its votes count. NEXT ROUND:
+          R"(STATE: docs/protocol.md, "Membership". PROBATION: good updates still needed before its updates count. NEXT ROUND:
 the first that is not in its parameters, by its last heartbeat. SILENCE: time since its last message, or since the
 aggregator started. SENT, RECEIVED: payload since its process started. -, or null: not known, as for one that left. A bad
 link shows as the smallest SENT/S, or as state late. Role viewer or higher.

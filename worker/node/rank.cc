@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/memory/memory.h"
 #include "common/base/parallel.h"

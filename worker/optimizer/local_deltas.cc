@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/string_view.h"
 #include "common/base/bitmap.h"
@@ -179,7 +180,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                 return step.has_deltas() && step.deltas().as_dct() == as_dct &&
                        rates == local_steps;
               },
-          .rate = [](const v1::StepParameters& step) { return InnerRates(step.deltas()).back(); },
+          .rates = [](const v1::StepParameters& step) { return InnerRates(step.deltas()); },
           .delta_clip = config.delta_clip(),
           .needs_whole = MuonTensors(settings, tensors),
           .as_dct = as_dct,

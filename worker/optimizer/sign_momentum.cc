@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/method/signs/payload.h"
 #include "worker/optimizer/segment_parts.h"
 #include "worker/optimizer/update_rule.h"
 
@@ -189,7 +190,10 @@ void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> v
 
 const UpdateRuleKind kSignMomentum = {
     .accepts = [](const v1::StepParameters& step) { return !step.has_deltas(); },
-    .rate = [](const v1::StepParameters& step) { return std::bit_cast<float>(step.eta_bits()); },
+    .rates =
+        [](const v1::StepParameters& step) {
+          return std::vector<float>{std::bit_cast<float>(step.eta_bits())};
+        },
     .element_arrays = 1,
     .block_bytes = BlockBytesOf,
     .check = CheckPositions,

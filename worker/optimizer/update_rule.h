@@ -32,8 +32,8 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
+#include "common/method/codec/payload_framing.h"
 #include "common/method/decoded_round.h"
-#include "common/method/signs/payload.h"
 #include "common/model/architecture.h"
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
@@ -139,7 +139,8 @@ class UpdateRule {
   virtual std::optional<DeltaSums> sums() const { return std::nullopt; }
 };
 
-// A kind of rule: the needs of its state, its payloads, and a factory.
+// A kind of rule: what the training loop asks of it, the needs of its state, its payloads, and a
+// factory.
 struct UpdateRuleKind {
   // Whether a round has several steps on a copy of the parameters, whose outcome is sent.
   bool takes_local_steps = false;
@@ -148,8 +149,8 @@ struct UpdateRuleKind {
   bool binds_updates_to_slots = false;
   // Whether a step, of Open or of a record, is one of the run that the rule was made for.
   std::function<bool(const v1::StepParameters& step)> accepts;
-  // The learning rate of the round, for display; of several steps, of the last.
-  float (*rate)(const v1::StepParameters& step);
+  // The learning rate of each step of the round. With overlap = 1, eta of the lookahead.
+  std::vector<float> (*rates)(const v1::StepParameters& step) = nullptr;
   // Maximum norm of the local steps' outcome over the whole model; 0: no limit.
   double delta_clip = 0;
   // Tensors that such a step needs whole at one rank, [tensors]; empty: none.

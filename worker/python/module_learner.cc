@@ -1,6 +1,5 @@
 #include "worker/python/module_learner.h"
 
-#include <bit>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -77,12 +76,11 @@ absl::Status ModuleLearner::TakeGradient(const v1::StepParameters& step, int ind
   }
   DISTRO_RETURN_IF_ERROR(rule_.TakeGradient(step, index, norm, {}));
   DISTRO_RETURN_IF_ERROR(module_->ScaleGradients(ClipScale(norm, step.clip_norm())));
-  DISTRO_RETURN_IF_ERROR(
-      program_
-          ->Ask({.kind = Request::Kind::kStep,
-                 .rate = std::bit_cast<float>(step.deltas().inner_rate_bits(index)),
-                 .local_steps = rule_.local_steps()})
-          .status());
+  DISTRO_RETURN_IF_ERROR(program_
+                             ->Ask({.kind = Request::Kind::kStep,
+                                    .rate = kind_.rates(step)[index],
+                                    .local_steps = rule_.local_steps()})
+                             .status());
   return module_->ShowMasters();
 }
 

@@ -32,7 +32,7 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     DISTRO_RETURN_IF_ERROR(deps_.learner->BeginLocalSteps());
   }
   const auto may_stop_again = absl::MakeCleanup([this] { must_go_on_ = false; });
-  const int steps = step.deltas().inner_rate_bits_size();
+  const auto steps = static_cast<int>(deps_.learner->rule().rates(step).size());
   const auto samples = static_cast<uint32_t>(SamplesOf(slot) / steps);
   Gradient taken, last;
   int finite_steps = 0;

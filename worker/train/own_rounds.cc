@@ -26,7 +26,7 @@ constexpr Words kWords[kOwnParts] = {
      "give it a faster one, or ask the operator for a longer round_deadline"},
     {"not finite",
      "its losses or gradients are not finite: check its data and the run's learning rate"},
-    {"on probation", "wait: its votes count after some good updates"},
+    {"on probation", "wait: its updates count after some good updates"},
     {"without it in the record",
      "the aggregator does not count it as present: distroctl workers says why"},
     {"of another process of its name", "give each process a --name of its own"},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/base/casts.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
@@ -193,7 +192,7 @@ absl::Status Trainer::ComputeGradient() {
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = SamplesFor(open_round_.Next(), open_->next_slots());
   deps_.objective->Expect(slot);
-  return TakeGradient(slot, gradient_step_.ComputeAhead(slot, rule().rate(open_->step())));
+  return TakeGradient(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_->step()).front()));
 }
 
 absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {

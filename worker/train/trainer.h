@@ -41,7 +41,8 @@ struct TrainerOptions {
   int micro_batch_samples = 0;
   // Time added to every gradient, to simulate slower workers in tests.
   absl::Duration hold_back = absl::ZeroDuration();
-  // Every round starts without state of earlier rounds, and none is saved. Deltas only.
+  // Every round starts without state of earlier rounds, and none is saved. Only with
+  // a rule that takes local steps.
   bool stateless = false;
   // The worker leaves after this many of its updates were committed or excluded; 0: when the run is
   // done.
@@ -86,7 +87,8 @@ class Trainer {
   // Called after every applied round and at the end, with the readings so far.
   using Observer = std::function<void(const TrainSummary&)>;
 
-  // InvalidArgument: micro_batch_samples does not divide samples_per_worker; stateless with signs.
+  // InvalidArgument: micro_batch_samples does not divide samples_per_worker; stateless with a rule
+  // that takes no local steps.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options, Dependencies deps,
                                                          Observer observer);
 

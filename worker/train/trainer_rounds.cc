@@ -79,7 +79,7 @@ absl::Status Trainer::Upload() {
                         .first_sample = StatedSamples(gradient_samples_),
                         .abstain = !gradient_->finite,
                         .payloads = {}};
-  summary_.learning_rate = rule().rate(open_->step());
+  summary_.learning_rate = rule().rates(open_->step()).back();
   if (gradient_->finite) {
     DISTRO_ASSIGN_OR_RETURN(update.payloads, Compress());
     update.abstain = update.payloads.empty();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,7 +55,9 @@ class Method {
   virtual std::string DescribeStep(const v1::StepParameters& step) const = 0;
   virtual WeightLimit MemberWeights(const v1::StepParameters& step) const = 0;
   // The number of scale_medians in a record.
-  virtual size_t ScaleMedians(const Layout& layout) const = 0;
+  virtual size_t ScaleMedianCount(const Layout& layout) const = 0;
+  // The largest scale that a worker may send of each tensor [tensors]; empty: there is no cap.
+  virtual std::vector<double> Caps(const v1::StepParameters& step) const = 0;
   // The largest possible result of a segment of so many blocks, in bytes.
   virtual uint64_t MaxResultBytes(uint64_t blocks) const = 0;
   // What the method adds to a record's header, in bytes, at most. `config` is complete.

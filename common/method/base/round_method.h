@@ -9,7 +9,6 @@
 // Immutable and thread-safe.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/shared_bytes.h"
+#include "common/method/base/largest_codes.h"
 #include "common/method/base/pair_counts.h"
 #include "distro/v1/round.pb.h"
 
@@ -38,18 +38,6 @@ struct SentPayload {
   SharedBytes bytes;
   int weight = 1;  // 1 or more
 };
-
-// For each tensor [tensors], the largest scale code that a worker sent in a non-empty record
-// (deltas); nullopt if there is none.
-using LargestCodes = std::vector<std::optional<uint8_t>>;
-
-// Adds the codes of other blocks.
-inline void AddLargestCodes(const LargestCodes& of, LargestCodes* largest) {
-  largest->resize(std::max(largest->size(), of.size()));
-  for (size_t i = 0; i < of.size(); ++i) {
-    if (of[i].has_value()) (*largest)[i] = std::max((*largest)[i].value_or(0), *of[i]);
-  }
-}
 
 struct SegmentResult {
   SharedBytes payload;

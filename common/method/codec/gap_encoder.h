@@ -172,9 +172,9 @@ void EncodeGapBody(const Data& data, std::string* body) {
 
 // The most bits of a number.
 template <typename Kind>
-constexpr uint64_t kNumberBits = kMaxCodeLength + kRawBits<Kind>;
-constexpr uint64_t kRunBits = kNumberBits<Repeats> + kNumberBits<Counts>;
-constexpr uint64_t kGapBits = kNumberBits<Gaps> + 1;
+inline constexpr uint64_t kNumberBits = kMaxCodeLength + kRawBits<Kind>;
+inline constexpr uint64_t kRunBits = kNumberBits<Repeats> + kNumberBits<Counts>;
+inline constexpr uint64_t kGapBits = kNumberBits<Gaps> + 1;
 
 // Tables take at most 6 bits per symbol: for a length or for one unused symbol (12 for two). A
 // group adds its size and at most a byte of padding.

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
-#include "common/method/base/round_method.h"
+#include "common/method/base/largest_codes.h"
 #include "common/method/deltas/update.h"
 
 namespace distro {

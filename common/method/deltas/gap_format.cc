@@ -65,6 +65,7 @@ class DeltaWalk {
 
 }  // namespace
 
+// Not in the unnamed namespace: DecodeGapBody finds it by its argument.
 static void Append(const GapBlock<DeltaFormat>& block, DeltaResult* deltas) {
   deltas->positions.insert(deltas->positions.end(), block.positions.begin(),
                            block.positions.begin() + block.count);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -140,7 +142,15 @@ class DeltasMethod final : public Method {
   WeightLimit MemberWeights(const v1::StepParameters& /*step*/) const override {
     return {.sum = kMaxDeltaWeights, .message = "more than 2^19 in all"};
   }
-  size_t ScaleMedians(const Layout& layout) const override { return layout.tensors().size(); }
+  size_t ScaleMedianCount(const Layout& layout) const override { return layout.tensors().size(); }
+  std::vector<double> Caps(const v1::StepParameters& step) const override {
+    std::vector<double> caps;
+    for (const char cap : step.deltas().caps()) {
+      const auto scale = static_cast<double>(ScaleOf(static_cast<uint8_t>(cap)));
+      caps.push_back(std::ldexp(scale, -kScaleUnitBits));
+    }
+    return caps;
+  }
   uint64_t MaxResultBytes(uint64_t blocks) const override { return MaxDeltaResultBytes(blocks); }
   uint64_t HeaderBytes(const v1::RunConfig& config, const Layout& layout) const override {
     constexpr uint64_t kTagsAndLengths = 64;  // of the lists below and what is there once

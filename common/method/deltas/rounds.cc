@@ -10,7 +10,6 @@
 #include "common/method/base/combine_parts.h"
 #include "common/method/deltas/caps.h"
 #include "common/method/deltas/payload.h"
-#include "common/method/deltas/scale.h"
 #include "common/method/deltas/step.h"
 
 namespace distro {

@@ -2,6 +2,8 @@
 
 #include <bit>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bitmap.h"

@@ -65,6 +65,7 @@ class VoteWalk {
 
 }  // namespace
 
+// Not in the unnamed namespace: DecodeGapBody finds it by its argument.
 static void Append(const GapBlock<VoteFormat>& block, Votes* votes) {
   votes->positions.insert(votes->positions.end(), block.positions.begin(),
                           block.positions.begin() + block.count);

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/method/base/key_checks.h"
 #include "common/method/signs/payload.h"
 #include "common/method/signs/rounds.h"
@@ -16,6 +19,8 @@
 
 namespace distro {
 namespace {
+
+static_assert(kMaxWorkers == kMaxVotesPerBlock);
 
 void FillSignDefaults(v1::RunConfig* config) {
   if (!config->has_kept_per_block()) config->set_kept_per_block(4);
@@ -73,7 +78,8 @@ class SignsMethod final : public Method {
             .a_weight = step.kept_per_block(),
             .message = "more than 32767 votes a block in all"};
   }
-  size_t ScaleMedians(const Layout& /*layout*/) const override { return 0; }
+  size_t ScaleMedianCount(const Layout& /*layout*/) const override { return 0; }
+  std::vector<double> Caps(const v1::StepParameters& /*step*/) const override { return {}; }
   uint64_t MaxResultBytes(uint64_t blocks) const override { return MaxVotesBytes(blocks); }
   uint64_t HeaderBytes(const v1::RunConfig& /*config*/, const Layout& /*layout*/) const override {
     return 0;

@@ -1,5 +1,7 @@
 #include "common/method/decoded_round.h"
 
+#include <variant>
+
 #include "common/base/checksum.h"
 #include "common/method/deltas/payload.h"
 #include "gmock/gmock.h"

@@ -1,6 +1,7 @@
 // A replica that applies rounds of deltas.
 #include <cstring>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "common/method/decoded_round.h"

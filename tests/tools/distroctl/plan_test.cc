@@ -58,7 +58,7 @@ TEST(PlanFormulasTest, MoreEntriesThanABlockHasRoomForDoNotMakeTheMostSmaller) {
     EXPECT_LE(EntropyBytes(1, entries, kDeltaResultBits), before + 1e-3) << entries;
 }
 
-// Bits a block as tests/common/method/codec/delta_payload_test.cc measures them:
+// Bits a block as tests/common/method/deltas/payload_test.cc measures them:
 // docs/decisions/0019, and for K = 32 and results the table of docs/payload_format.md.
 TEST(PlanFormulasTest, PayloadsOfDeltasAreWithinThreeHundredthsOfMeasuredOnes) {
   const auto bits = [](int k) { return 8 * EntropyBytes(1, k, kDeltaUpdateBits); };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <variant>
 
 #include "tests/kernels/emulated_cuda.h"
 #include "tests/kernels/forwarding_device.h"

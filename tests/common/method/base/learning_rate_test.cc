@@ -79,14 +79,5 @@ TEST(ExtendScheduleTest, AnotherOneGoesOnFromTheOneBefore) {
   EXPECT_GT(LearningRate(Config(), 49999, &second), LearningRate(Config(), 49999, &first));
 }
 
-TEST(ExtendScheduleTest, LocalStepsCount) {
-  v1::RunConfig config = Config();
-  config.set_local_steps(5);
-  const v1::Extension extension = ExtendSchedule(config, nullptr, RoundId(10000), 50000);
-  EXPECT_EQ(LearningRate(config, 49999, &extension), LearningRate(config, 49999));
-  EXPECT_EQ(LearningRate(config, 50000, &extension), LearningRate(config, 50000));
-  EXPECT_GT(LearningRate(config, 50004, &extension), LearningRate(config, 50004));
-}
-
 }  // namespace
 }  // namespace distro

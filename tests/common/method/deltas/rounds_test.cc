@@ -10,7 +10,6 @@
 #include "common/method/deltas/method.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/step.h"
-#include "common/method/signs/payload.h"
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
