@@ -1,5 +1,5 @@
-// The largest scale codes that a worker sent, from which methods with caps take the next ones. Plain
-// data.
+// The largest scale codes that a worker sent, from which methods with caps take the next ones.
+// Plain data.
 #pragma once
 
 #include <algorithm>

@@ -98,8 +98,8 @@ struct WeightedDelta {
 DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
                          absl::Span<const BlockExtent> extents, const MeanRule& rule);
 
-// The `keep` largest |r| of every block, or all if there are fewer. Ties as KeepTop (signs/combine.h).
-// Requires keep >= 1.
+// The `keep` largest |r| of every block, or all if there are fewer. Ties as KeepTop
+// (signs/combine.h). Requires keep >= 1.
 DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, RoundId round,
                        int64_t first_block);
 

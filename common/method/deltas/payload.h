@@ -1,5 +1,6 @@
 // Payloads of the deltas method (docs/payload_format.md): a worker's update of a segment, and the
-// result that all workers download. Canonical and safe with hostile bytes, like those of common/method/signs/payload.h.
+// result that all workers download. Canonical and safe with hostile bytes, like those of
+// common/method/signs/payload.h.
 //
 //   std::string sent = EncodeDeltaUpdate(identity, update);
 //   DISTRO_RETURN_IF_ERROR(ValidateDeltaUpdate(sent, expected, caps));      // at the aggregator
