@@ -19,13 +19,9 @@ QUESTIONS = [json.loads(line) for line in (EXAMPLES / "task" / "questions.jsonl"
 ROUNDS = 8
 
 
-#: Of two log-likelihoods that may be in either order: those of lm-eval, which pads its batches, were up to 0.05 from ours.
-TIE = 0.2
-
-
 def answered(model, tokenizer):
-    """The shares of QUESTIONS whose right choice is the likeliest: without the ties, and with them."""
-    surely = perhaps = 0
+    """The share of QUESTIONS whose right choice is the likeliest."""
+    right = 0
     for question in QUESTIONS:
         start = len(tokenizer(question["question"]).input_ids)
         likelihoods = []
@@ -34,10 +30,8 @@ def answered(model, tokenizer):
             with torch.no_grad():
                 logs = model(tokens).logits[0, :-1].log_softmax(-1)
             likelihoods.append(logs.gather(1, tokens[0, 1:, None])[start - 1:].sum().item())
-        right = likelihoods.pop(question["answer"])
-        surely += right > max(likelihoods) + TIE
-        perhaps += right > max(likelihoods) - TIE
-    return surely / len(QUESTIONS), perhaps / len(QUESTIONS)
+        right += likelihoods.index(max(likelihoods)) == question["answer"]
+    return right / len(QUESTIONS)
 
 
 def with_included(page):
@@ -64,7 +58,7 @@ class EvaluateTest(ExampleTest):
         self.assert_equal_states([worker])
         checkpoint = space.folder / "published" / f"round-{ROUNDS}"
         processes.until(lambda: archiver.child.poll() is not None or checkpoint.exists(), "the checkpoint is published")
-        least, most = answered(transformers.AutoModelForCausalLM.from_pretrained(checkpoint), tokenizer)
+        share = answered(transformers.AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32), tokenizer)
         command = re.search(r"^lm-eval (--model hf .*own_questions.*)$", PAGE, re.M)[1]
         command = command.replace("models/round-1000", str(checkpoint))
         evaluated = space.start("lm-eval", [PYTHON, "-B", "-c", f"import os, runpy; os.chdir({str(CHECKOUT)!r}); "
@@ -73,8 +67,7 @@ class EvaluateTest(ExampleTest):
         self.assertEqual(evaluated.exit_code(), 0, evaluated.log())
         results = json.loads(next((space.folder / "results").rglob("results_*.json")).read_text())
         self.assertEqual(results["n-samples"]["own_questions"]["effective"], len(QUESTIONS))
-        accuracy = results["results"]["own_questions"]["acc,none"]
-        self.assertTrue(least <= accuracy <= most, f"{least} <= {accuracy} <= {most}")
+        self.assertAlmostEqual(results["results"]["own_questions"]["acc,none"], share)
 
     def test_the_tasks_of_the_report_have_these_names(self):
         table = re.findall(r"^\| .* \| `(\w+)` \| `(\w+)` \|", PAGE, re.M)
