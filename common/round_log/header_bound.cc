@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/bitmap.h"
+#include "common/method/base/key_checks.h"
 #include "common/method/methods.h"
 #include "common/round_log/committed_round.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -12,8 +14,7 @@ namespace distro {
 namespace {
 
 constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-constexpr size_t kMaxNameBytes = 63;    // ValidateName
-constexpr uint32_t kMostVotes = 32767;  // of a block, and so the most workers
+constexpr size_t kMaxNameBytes = 63;  // ValidateName
 constexpr uint64_t kMostRounds = uint64_t{1} << 32;
 
 // Bytes of an element of a repeated field: tag, length, message. Every field number of a header is
@@ -27,7 +28,7 @@ uint64_t LargestMember() {
   v1::Member member;
   member.set_name(std::string(kMaxNameBytes, 'z'));
   member.set_incarnation(kMost);
-  member.set_weight(kMostVotes);
+  member.set_weight(kMaxWorkers);
   member.set_state(v1::MEMBER_STATE_QUARANTINED);
   member.set_abstained(true);
   member.set_state_hash(kMost);
@@ -53,7 +54,7 @@ uint64_t LargestRange() {
 
 uint64_t LargestSegment(uint32_t members) {
   v1::CommittedSegment segment;
-  segment.set_included(std::string((members + 7) / 8, '\xff'));
+  segment.set_included(std::string(BitmapBytes(members), '\xff'));
   segment.set_payload_bytes(kMost);
   segment.set_checksum(kMost);
   return InList(segment);
@@ -69,7 +70,7 @@ uint64_t LargestRest() {
   step->set_eta_lambda_bits(1);
   step->set_beta(1);
   step->set_clip_norm(1);
-  step->set_kept_per_block(kMostVotes);
+  step->set_kept_per_block(kMaxWorkers);
   header.set_next_sample(kMost);
   header.set_predecessor_hash(kMost);
   header.mutable_committed_at()->set_seconds(-1);
@@ -103,7 +104,7 @@ uint64_t LargestHeaderBytes(uint32_t members, const HeaderShape& shape) {
 
 uint32_t MostMembers(const HeaderShape& shape) {
   uint32_t fits = 0;
-  uint32_t above = kMostVotes + 1;
+  uint32_t above = kMaxWorkers + 1;
   while (above - fits > 1) {
     const uint32_t middle = fits + (above - fits) / 2;
     (LargestHeaderBytes(middle, shape) <= kMaxRoundHeaderBytes ? fits : above) = middle;

@@ -16,24 +16,19 @@ absl::StatusOr<std::vector<uint64_t>> HostUpdater::Update(const v1::StepParamete
                                                           const DecodedRound& decoded,
                                                           TensorBuffer* parameters) const {
   std::atomic<bool> valid = true;
-  std::vector<uint64_t> hashes = ForEachTile([&](const Tile& tile, Backend* backend,
-                                                 uint64_t* sum) {
-    uint32_t invalid = kAllVotesValid;
-    const absl::Span<float> part = parameters->tensor(tile.part);
-    std::visit(OfMethod{[&](const std::vector<DeltaResult>& deltas) {
-                          updater_.Update(
-                              tile, step, [&](SegmentId s) { return OnHost(deltas[s.value()]); },
-                              backend, part, &invalid);
-                        },
-                        [&](const std::vector<Votes>& votes) {
-                          updater_.Update(
-                              tile, step, [&](SegmentId s) { return OnHost(votes[s.value()]); },
-                              backend, part, &invalid);
-                        }},
-               decoded);
-    updater_.Hash(tile, backend, part, sum);
-    if (invalid != kAllVotesValid) valid = false;
-  });
+  std::vector<uint64_t> hashes =
+      ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
+        uint32_t invalid = kAllVotesValid;
+        const absl::Span<float> part = parameters->tensor(tile.part);
+        std::visit(
+            [&](const auto& results) {
+              const auto of = [&](SegmentId s) { return OnHost(results[s.value()]); };
+              updater_.Update(tile, step, of, backend, part, &invalid);
+            },
+            decoded);
+        updater_.Hash(tile, backend, part, sum);
+        if (invalid != kAllVotesValid) valid = false;
+      });
   if (!valid) return InvalidResult();
   return hashes;
 }

@@ -173,7 +173,6 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
   const int arrays = steps ? 3 : 1;
   const std::string as_dct = ToBitmap(by_muon);
   return {.takes_local_steps = true,
-          .binds_updates_to_slots = true,
           .accepts =
               [as_dct, local_steps = config.local_steps()](const v1::StepParameters& step) {
                 const auto rates = static_cast<uint32_t>(step.deltas().inner_rate_bits_size());

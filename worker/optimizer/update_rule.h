@@ -144,9 +144,6 @@ class UpdateRule {
 struct UpdateRuleKind {
   // Whether a round has several steps on a copy of the parameters, whose outcome is sent.
   bool takes_local_steps = false;
-  // Whether an update counts in its round only, with the samples of its slot
-  // (Method::binds_updates_to_slots).
-  bool binds_updates_to_slots = false;
   // Whether a step, of Open or of a record, is one of the run that the rule was made for.
   std::function<bool(const v1::StepParameters& step)> accepts;
   // The learning rate of each step of the round. With overlap = 1, eta of the lookahead.

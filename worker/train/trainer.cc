@@ -131,7 +131,7 @@ StepState Trainer::State() const {
   state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
   const std::optional<PendingRound>& pending = deps_.learner->pending();
   state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
-                      (!rule().binds_updates_to_slots || state.has_slot) && PendingIsOfSlot();
+                      (!binds_updates_to_slots() || state.has_slot) && PendingIsOfSlot();
   state.event_ready = deps_.exchange->Ready();
   return state;
 }

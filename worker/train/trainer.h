@@ -16,6 +16,7 @@
 #include "common/base/log.h"
 #include "common/checkpoint/companions.h"
 #include "common/exchange/exchange.h"
+#include "common/method/methods.h"
 #include "common/round_log/round_assembler.h"
 #include "distro/v1/session.pb.h"
 #include "worker/node/learner.h"
@@ -153,19 +154,20 @@ class Trainer {
     return config_.has_round_window() ? static_cast<uint32_t>(local_steps) : 0;
   }
   const UpdateRuleKind& rule() const { return deps_.learner->rule(); }
+  bool binds_updates_to_slots() const { return MethodOf(config_).binds_updates_to_slots(); }
   // InvalidArgument: the rule does not accept the step of a round.
   absl::Status CheckStep(RoundId round, const v1::StepParameters& step) const;
   absl::Status Upload();
   // The payloads of the open round's update; none if it is not finite.
   absl::StatusOr<std::vector<SharedBytes>> Compress();
   // The first sample for the header; only if updates are bound to slots.
-  uint64_t StatedSamples(uint64_t first) const { return rule().binds_updates_to_slots ? first : 0; }
+  uint64_t StatedSamples(uint64_t first) const { return binds_updates_to_slots() ? first : 0; }
   // The first index of this worker's slot of the open round. Requires one.
   uint64_t FirstSample() const { return FindSlot(open_->slots(), options_.worker)->first_sample(); }
   // Whether the pending update is of this worker's slot of the open round. With local data a slot
   // is only a number of samples.
   bool PendingIsOfSlot() const {
-    return !rule().binds_updates_to_slots || config_.data() == v1::DATA_LOCAL ||
+    return !binds_updates_to_slots() || config_.data() == v1::DATA_LOCAL ||
            pending_samples_ == FirstSample();
   }
   // A restarted aggregator announced the round again, with another slot: discards the work on the

@@ -38,7 +38,7 @@ absl::Status Trainer::Open(OpenedRound opened) {
 }
 
 absl::Status Trainer::ChangeSlot() {
-  if (!rule().binds_updates_to_slots) return absl::OkStatus();
+  if (!binds_updates_to_slots()) return absl::OkStatus();
   const std::optional<v1::Slot> slot = FindSlot(open_->slots(), options_.worker);
   if (!slot.has_value()) return DropLateSteps();
   if (config_.data() == v1::DATA_LOCAL) gradient_samples_ = slot->first_sample();
@@ -146,7 +146,7 @@ absl::Status Trainer::OfferPending() {
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
   DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, deps_.learner->EncodePending());
-  if (config_.data() == v1::DATA_LOCAL && rule().binds_updates_to_slots)
+  if (config_.data() == v1::DATA_LOCAL && binds_updates_to_slots())
     pending_samples_ = FirstSample();
   uploaded_samples_ = pending_samples_;
   HandIn({.round = open_round_,

@@ -64,59 +64,14 @@ absl::Status CheckDeltaClip(const v1::RunConfig& config) {
                                "steps did as it is"));
 }
 
-absl::Status CheckDeltaKeys(const v1::RunConfig& config) {
-  DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"beta"}, "method \"deltas\", which has error_decay"));
-  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("local_steps", config.local_steps(), 1, kMaxLocalSteps));
-  DISTRO_RETURN_IF_ERROR(CheckInnerOptimizer(config));
-  DISTRO_RETURN_IF_ERROR(CheckDecay("error_decay", config.error_decay()));
-  DISTRO_RETURN_IF_ERROR(CheckOuterRate(config.outer_learning_rate()));
-  DISTRO_RETURN_IF_ERROR(CheckWeighting(config));
-  DISTRO_RETURN_IF_ERROR(CheckDeltaClip(config));
-  if (config.divisor() == v1::DIVISOR_ALL) {
-    DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"least_senders"}, "divisor \"all\""));
-  } else {
-    DISTRO_RETURN_IF_ERROR(InRange("least_senders", config.least_senders(), 0.0, 1.0));
-  }
-  if (config.overlap() == 0) return absl::OkStatus();
-  return BadField("overlap",
-                  "deltas have none: a result that comes a step late costs more than the "
-                  "time it saves: remove the key, or give method \"signs\"");
-}
-
-void FillDeltaDefaults(v1::RunConfig* to) {
-  v1::RunConfig& config = *to;
-  if (!config.has_kept_per_block()) config.set_kept_per_block(32);
-  if (!config.has_overlap()) config.set_overlap(0);
-  if (!config.has_max_workers()) {
-    config.set_max_workers(config.has_round_window() ? kDefaultMaxWorkersOfWindow
-                                                     : kDefaultMaxWorkers);
-  }
-  if (!config.has_local_steps()) config.set_local_steps(1);
-  if (config.inner_optimizer() == v1::INNER_OPTIMIZER_UNSPECIFIED)
-    config.set_inner_optimizer(v1::INNER_OPTIMIZER_MUON);
-  if (!config.has_muon_momentum() && config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON)
-    config.set_muon_momentum(config.local_steps() > 1 ? 0.8 : 0.9);
-  if (!config.has_adam_beta1()) config.set_adam_beta1(0.9);
-  if (!config.has_adam_beta2()) config.set_adam_beta2(0.95);
-  if (!config.has_adam_epsilon()) config.set_adam_epsilon(1e-8);
-  if (!config.has_error_decay()) config.set_error_decay(0.8);
-  if (!config.has_outer_learning_rate()) config.set_outer_learning_rate(1);
-  if (config.divisor() == v1::DIVISOR_UNSPECIFIED) config.set_divisor(v1::DIVISOR_SENDERS);
-  if (!config.has_least_senders() && config.divisor() == v1::DIVISOR_SENDERS)
-    config.set_least_senders(0);
-  if (config.weighting() == v1::WEIGHTING_UNSPECIFIED) config.set_weighting(v1::WEIGHTING_STEPS);
-}
-
 static_assert(kLargestScaleMedian == kScaleCodes);
 
 class DeltasMethod final : public Method {
  public:
   absl::string_view name() const override { return "deltas"; }
 
-  void FillDefaults(v1::RunConfig* config) const override { FillDeltaDefaults(config); }
-  absl::Status CheckKeys(const v1::RunConfig& config) const override {
-    return CheckDeltaKeys(config);
-  }
+  void FillDefaults(v1::RunConfig* config) const override;
+  absl::Status CheckKeys(const v1::RunConfig& config) const override;
   std::string Describe(const v1::RunConfig& config) const override {
     const bool muon = config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON;
     return absl::StrCat(name(), ", H = ", config.local_steps(), ", K = ", config.kept_per_block(),
@@ -170,6 +125,49 @@ class DeltasMethod final : public Method {
     return MakeDeltaRounds(config, std::move(layout), std::move(as_dct));
   }
 };
+
+void DeltasMethod::FillDefaults(v1::RunConfig* filled) const {
+  v1::RunConfig& config = *filled;
+  if (!config.has_kept_per_block()) config.set_kept_per_block(32);
+  if (!config.has_overlap()) config.set_overlap(0);
+  if (!config.has_max_workers()) {
+    config.set_max_workers(config.has_round_window() ? kDefaultMaxWorkersOfWindow
+                                                     : kDefaultMaxWorkers);
+  }
+  if (!config.has_local_steps()) config.set_local_steps(1);
+  if (config.inner_optimizer() == v1::INNER_OPTIMIZER_UNSPECIFIED)
+    config.set_inner_optimizer(v1::INNER_OPTIMIZER_MUON);
+  if (!config.has_muon_momentum() && config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON)
+    config.set_muon_momentum(config.local_steps() > 1 ? 0.8 : 0.9);
+  if (!config.has_adam_beta1()) config.set_adam_beta1(0.9);
+  if (!config.has_adam_beta2()) config.set_adam_beta2(0.95);
+  if (!config.has_adam_epsilon()) config.set_adam_epsilon(1e-8);
+  if (!config.has_error_decay()) config.set_error_decay(0.8);
+  if (!config.has_outer_learning_rate()) config.set_outer_learning_rate(1);
+  if (config.divisor() == v1::DIVISOR_UNSPECIFIED) config.set_divisor(v1::DIVISOR_SENDERS);
+  if (!config.has_least_senders() && config.divisor() == v1::DIVISOR_SENDERS)
+    config.set_least_senders(0);
+  if (config.weighting() == v1::WEIGHTING_UNSPECIFIED) config.set_weighting(v1::WEIGHTING_STEPS);
+}
+
+absl::Status DeltasMethod::CheckKeys(const v1::RunConfig& config) const {
+  DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"beta"}, "method \"deltas\", which has error_decay"));
+  DISTRO_RETURN_IF_ERROR(InRange<uint32_t>("local_steps", config.local_steps(), 1, kMaxLocalSteps));
+  DISTRO_RETURN_IF_ERROR(CheckInnerOptimizer(config));
+  DISTRO_RETURN_IF_ERROR(CheckDecay("error_decay", config.error_decay()));
+  DISTRO_RETURN_IF_ERROR(CheckOuterRate(config.outer_learning_rate()));
+  DISTRO_RETURN_IF_ERROR(CheckWeighting(config));
+  DISTRO_RETURN_IF_ERROR(CheckDeltaClip(config));
+  if (config.divisor() == v1::DIVISOR_ALL) {
+    DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"least_senders"}, "divisor \"all\""));
+  } else {
+    DISTRO_RETURN_IF_ERROR(InRange("least_senders", config.least_senders(), 0.0, 1.0));
+  }
+  if (config.overlap() == 0) return absl::OkStatus();
+  return BadField("overlap",
+                  "deltas have none: a result that comes a step late costs more than the "
+                  "time it saves: remove the key, or give method \"signs\"");
+}
 
 }  // namespace
 

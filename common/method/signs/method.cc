@@ -22,43 +22,12 @@ namespace {
 
 static_assert(kMaxWorkers == kMaxVotesPerBlock);
 
-void FillSignDefaults(v1::RunConfig* config) {
-  if (!config->has_kept_per_block()) config->set_kept_per_block(4);
-  if (!config->has_overlap()) config->set_overlap(1);
-  if (!config->has_max_workers()) {
-    const uint32_t kept = std::max<uint32_t>(1, config->kept_per_block());
-    config->set_max_workers(std::min<uint32_t>(kDefaultMaxWorkers, kMaxVotesPerBlock / kept));
-  }
-  if (!config->has_beta()) config->set_beta(0.999);
-}
-
-absl::Status CheckSignKeys(const v1::RunConfig& config) {
-  DISTRO_RETURN_IF_ERROR(
-      RefuseSet(config,
-                {"local_steps", "inner_optimizer", "muon_momentum", "adam_beta1", "adam_beta2",
-                 "adam_epsilon", "error_decay", "outer_learning_rate", "divisor", "least_senders",
-                 "round_window", "weighting", "delta_clip"},
-                "method \"signs\""));
-  DISTRO_RETURN_IF_ERROR(CheckDecay("beta", config.beta()));
-  const uint32_t most = kMaxVotesPerBlock / config.kept_per_block();
-  if (config.max_workers() > most) {
-    return BadField("max_workers",
-                    absl::StrCat("kept_per_block ", config.kept_per_block(), " * max_workers ",
-                                 config.max_workers(), " exceeds ", kMaxVotesPerBlock,
-                                 " votes a block: set max_workers to at most ", most,
-                                 " or lower kept_per_block"));
-  }
-  return InRange<uint32_t>("overlap", config.overlap(), 0, 1);
-}
-
 class SignsMethod final : public Method {
  public:
   absl::string_view name() const override { return "signs"; }
 
-  void FillDefaults(v1::RunConfig* config) const override { FillSignDefaults(config); }
-  absl::Status CheckKeys(const v1::RunConfig& config) const override {
-    return CheckSignKeys(config);
-  }
+  void FillDefaults(v1::RunConfig* config) const override;
+  absl::Status CheckKeys(const v1::RunConfig& config) const override;
   std::string Describe(const v1::RunConfig& config) const override {
     return absl::StrCat(name(), ", K = ", config.kept_per_block());
   }
@@ -93,6 +62,35 @@ class SignsMethod final : public Method {
     return MakeSignRounds(config, std::move(layout));
   }
 };
+
+void SignsMethod::FillDefaults(v1::RunConfig* config) const {
+  if (!config->has_kept_per_block()) config->set_kept_per_block(4);
+  if (!config->has_overlap()) config->set_overlap(1);
+  if (!config->has_max_workers()) {
+    const uint32_t kept = std::max<uint32_t>(1, config->kept_per_block());
+    config->set_max_workers(std::min<uint32_t>(kDefaultMaxWorkers, kMaxVotesPerBlock / kept));
+  }
+  if (!config->has_beta()) config->set_beta(0.999);
+}
+
+absl::Status SignsMethod::CheckKeys(const v1::RunConfig& config) const {
+  DISTRO_RETURN_IF_ERROR(
+      RefuseSet(config,
+                {"local_steps", "inner_optimizer", "muon_momentum", "adam_beta1", "adam_beta2",
+                 "adam_epsilon", "error_decay", "outer_learning_rate", "divisor", "least_senders",
+                 "round_window", "weighting", "delta_clip"},
+                "method \"signs\""));
+  DISTRO_RETURN_IF_ERROR(CheckDecay("beta", config.beta()));
+  const uint32_t most = kMaxVotesPerBlock / config.kept_per_block();
+  if (config.max_workers() > most) {
+    return BadField("max_workers",
+                    absl::StrCat("kept_per_block ", config.kept_per_block(), " * max_workers ",
+                                 config.max_workers(), " exceeds ", kMaxVotesPerBlock,
+                                 " votes a block: set max_workers to at most ", most,
+                                 " or lower kept_per_block"));
+  }
+  return InRange<uint32_t>("overlap", config.overlap(), 0, 1);
+}
 
 }  // namespace
 
