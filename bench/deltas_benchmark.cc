@@ -16,11 +16,11 @@
 #include "bench/kernel_inputs.h"
 #include "bench/wire/random_deltas.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/delta_transform.h"
-#include "kernels/cpu/deltas.h"
-#include "worker/optimizer/host_backends.h"
-#include "worker/optimizer/inner_optimizer.h"
-#include "worker/optimizer/optimizer.h"
+#include "kernels/cpu/deltas_compress.h"
+#include "kernels/cpu/deltas_transform.h"
+#include "worker/rules/deltas/inner_optimizer.h"
+#include "worker/rules/host_backends.h"
+#include "worker/rules/optimizer.h"
 
 namespace distro::bench {
 namespace {
@@ -115,13 +115,13 @@ void SignsCompress(benchmark::State& state, int k) {
   std::vector<uint16_t> positions(kWideBlocks.count * k);
   std::vector<float> values(kWideBlocks.count * k);
   for (auto _ : state) {
-    backend->Compress({.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k},
-                      {{.matrix = kWide,
-                        .blocks = kWideBlocks,
-                        .gradient = gradient,
-                        .momentum = absl::MakeSpan(momentum),
-                        .positions = absl::MakeSpan(positions),
-                        .values = absl::MakeSpan(values)}});
+    backend->CompressSigns({.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k},
+                           {{.matrix = kWide,
+                             .blocks = kWideBlocks,
+                             .gradient = gradient,
+                             .momentum = absl::MakeSpan(momentum),
+                             .positions = absl::MakeSpan(positions),
+                             .values = absl::MakeSpan(values)}});
   }
   ReportWide(state);
 }
@@ -132,7 +132,8 @@ void SignsFeedback(benchmark::State& state, int k) {
   const std::vector<float> values = RandomFloats(3, update.positions.size());
   std::vector<float> momentum = Elements(2);
   for (auto _ : state)
-    backend->Feedback(kWide, kWideBlocks, k, update.positions, values, absl::MakeSpan(momentum));
+    backend->FeedbackSigns(kWide, kWideBlocks, k, update.positions, values,
+                           absl::MakeSpan(momentum));
   ReportWide(state);
 }
 

@@ -52,13 +52,13 @@ void Compress(benchmark::State& state, const BackendFactory& make) {
   std::vector<uint16_t> positions(kBlocks.count * k);
   std::vector<float> values(kBlocks.count * k);
   for (auto _ : state) {
-    backend->Compress({.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k},
-                      {{.matrix = kMatrix,
-                        .blocks = kBlocks,
-                        .gradient = gradient,
-                        .momentum = absl::MakeSpan(momentum),
-                        .positions = absl::MakeSpan(positions),
-                        .values = absl::MakeSpan(values)}});
+    backend->CompressSigns({.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 0.5f, .k = k},
+                           {{.matrix = kMatrix,
+                             .blocks = kBlocks,
+                             .gradient = gradient,
+                             .momentum = absl::MakeSpan(momentum),
+                             .positions = absl::MakeSpan(positions),
+                             .values = absl::MakeSpan(values)}});
   }
   Report(state, kMatrix.elements, 12);
 }
@@ -70,7 +70,7 @@ void Feedback(benchmark::State& state, const BackendFactory& make) {
   const std::vector<float> values = RandomFloats(3, votes.positions.size());
   std::vector<float> momentum = RandomFloats(2, kMatrix.elements);
   for (auto _ : state) {
-    backend->Feedback(kMatrix, kBlocks, k, votes.positions, values, absl::MakeSpan(momentum));
+    backend->FeedbackSigns(kMatrix, kBlocks, k, votes.positions, values, absl::MakeSpan(momentum));
   }
   Report(state, kMatrix.elements, 8);
 }
@@ -79,13 +79,13 @@ void Apply(benchmark::State& state, const BackendFactory& make) {
   const std::unique_ptr<Backend> backend = make();
   const Votes votes = RandomVotes(kBlocks.count, static_cast<int>(state.range(0)));
   std::vector<float> parameters = RandomFloats(2, kMatrix.elements);
-  uint32_t invalid = kAllVotesValid;
+  uint32_t invalid = kAllBlocksValid;
   for (auto _ : state) {
-    backend->Apply(kMatrix, kBlocks, {.eta = 4e-4f, .eta_lambda = 4e-5f},
-                   {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(parameters),
-                   &invalid);
+    backend->ApplyVotes(kMatrix, kBlocks, {.eta = 4e-4f, .eta_lambda = 4e-5f},
+                        {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(parameters),
+                        &invalid);
   }
-  if (invalid != kAllVotesValid) state.SkipWithError("Apply failed");
+  if (invalid != kAllBlocksValid) state.SkipWithError("Apply failed");
   Report(state, kMatrix.elements, 8);
 }
 
@@ -130,12 +130,12 @@ void ApplyDeltas(benchmark::State& state, const BackendFactory& make, bool as_dc
   for (size_t i = 0; i < result.positions.size(); ++i)
     result.levels.push_back(static_cast<uint8_t>(i % kLevels));
   std::vector<float> parameters = RandomFloats(2, kMatrix.elements);
-  uint32_t invalid = kAllVotesValid;
+  uint32_t invalid = kAllBlocksValid;
   for (auto _ : state) {
     backend->ApplyDeltas(kMatrix, kBlocks, {.alpha = 1, .as_dct = as_dct}, ViewOf(result, kBlocks),
                          absl::MakeSpan(parameters), &invalid);
   }
-  if (invalid != kAllVotesValid) state.SkipWithError("ApplyDeltas failed");
+  if (invalid != kAllBlocksValid) state.SkipWithError("ApplyDeltas failed");
   Report(state, kMatrix.elements, 8);
 }
 

@@ -198,7 +198,7 @@ class Replay {
   }
 
   void Update(TensorBuffer* parameters) {
-    uint32_t invalid = kAllVotesValid;
+    uint32_t invalid = kAllBlocksValid;
     for (uint32_t s = 0; s < layout_.segments(); ++s) {
       for (const BlockRun& run : layout_.SegmentRuns(SegmentId(s))) {
         const uint32_t begin = votes_.offsets[run.offset];
@@ -207,8 +207,9 @@ class Replay {
             absl::MakeConstSpan(votes_.offsets).subspan(run.offset, run.blocks + 1),
             absl::MakeConstSpan(votes_.positions).subspan(begin, entries),
             absl::MakeConstSpan(votes_.values).subspan(begin, entries)};
-        backends_[0]->Apply(layout_.tensors()[run.tensor].matrix, {run.first_block, run.blocks},
-                            {4e-4f, 4e-5f}, view, parameters->tensor(run.tensor), &invalid);
+        backends_[0]->ApplyVotes(layout_.tensors()[run.tensor].matrix,
+                                 {run.first_block, run.blocks}, {4e-4f, 4e-5f}, view,
+                                 parameters->tensor(run.tensor), &invalid);
       }
     }
   }

@@ -62,7 +62,7 @@ struct TensorMomentum {
 void CheckMomentum(int k, const TensorMomentum& tensor);
 
 // Value of `invalid` when Apply and ApplyDeltas found every block valid.
-inline constexpr uint32_t kAllVotesValid = ~uint32_t{0};
+inline constexpr uint32_t kAllBlocksValid = ~uint32_t{0};
 
 class Backend {
  public:
@@ -72,28 +72,29 @@ class Backend {
   // tensors in one call, because a GPU is faster with them together.
   //
   // Ties of |c| go to the lower position. A block of zeros gives positions 0..k-1 and values 0.
-  virtual void Compress(const CompressOptions& options,
-                        absl::Span<const TensorMomentum> tensors) = 0;
+  virtual void CompressSigns(const SignCompressOptions& options,
+                             absl::Span<const TensorMomentum> tensors) = 0;
 
   // Error feedback: m <- m - IDCT2(pending), inside the tensor.
   //
   //   positions, values  [count, k]  in   as returned by Compress
   //   momentum           f32 [elements]  in, out
-  virtual void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
-                        absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                        absl::Span<float> momentum) = 0;
+  virtual void FeedbackSigns(const MatrixShape& matrix, BlockRange blocks, int k,
+                             absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                             absl::Span<float> momentum) = 0;
 
   // d <- sign(IDCTint(votes)); p <- (p - p*eta_lambda) - eta*d, three rounded operations,
   // independent of the caller's floating-point environment. In blocks without votes, d = +0.
   //
   //   parameters  f32 [elements]  in, out; only elements of the range change
-  //   invalid     u32             in, out; kAllVotesValid, or the number of a block whose votes
+  //   invalid     u32             in, out; kAllBlocksValid, or the number of a block whose votes
   //               break the rules
   //
   // Rules: positions are ascending and below 4096, the sum of |V| is at most 32767. DecodeVotes
   // enforces them. The parameters of a block that breaks them do not change.
-  virtual void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-                     const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) = 0;
+  virtual void ApplyVotes(const MatrixShape& matrix, BlockRange blocks,
+                          const SignApplyOptions& options, const VotesView& votes,
+                          absl::Span<float> parameters, uint32_t* invalid) = 0;
 
   // The deltas method's update. In tensors sent as elements: p <- p - step for every entry, two
   // rounded operations. In tensors sent as DCT: p <- p - float(IDCTint(V)) * w for every element of
@@ -104,7 +105,7 @@ class Backend {
   // signs are + or -; levels are below kLevels. The parameters of a block that breaks them do not
   // change.
   virtual void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks,
-                           const DeltaOptions& options, const DeltasView& result,
+                           const DeltaApplyOptions& options, const DeltasView& result,
                            absl::Span<float> parameters, uint32_t* invalid) = 0;
 
   // out <- p - eta * sign(m), elementwise, sign(0) = +0; two rounded operations (docs/algorithm.md,

@@ -15,20 +15,20 @@ struct BlockRange {
 };
 
 // Momentum and step of one round.
-struct CompressOptions {
+struct SignCompressOptions {
   float beta = 0;
   float eta = 0;             // learning rate
   float gradient_scale = 1;  // min(1, clip / ||g||)
   int k = 0;                 // 1..4096
 };
 
-struct UpdateOptions {
+struct SignApplyOptions {
   float eta = 0;
   float eta_lambda = 0;  // +0 for tensors that do not decay
 };
 
 // How a deltas result is applied to a tensor (docs/algorithm.md, "Every replica").
-struct DeltaOptions {
+struct DeltaApplyOptions {
   float alpha = 1;      // outer rate: 0, or at least 2^-82
   bool as_dct = false;  // blocks are sent as DCT frequencies, not as elements
 };

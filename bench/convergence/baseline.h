@@ -15,8 +15,8 @@
 #include "common/simulation/local_aggregator.h"
 #include "distro/v1/run.pb.h"
 #include "worker/data/token_file.h"
-#include "worker/optimizer/host_backends.h"
-#include "worker/optimizer/inner_optimizer.h"
+#include "worker/rules/deltas/inner_optimizer.h"
+#include "worker/rules/host_backends.h"
 
 namespace distro::worker {
 

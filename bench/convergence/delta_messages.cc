@@ -10,7 +10,7 @@
 #include "kernels/basis.h"
 #include "kernels/block_site.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/deltas.h"
+#include "kernels/cpu/deltas_compress.h"
 #include "kernels/cpu/vector_kernels.h"
 
 namespace distro::worker {

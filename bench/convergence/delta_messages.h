@@ -14,8 +14,8 @@
 #include "common/method/deltas/combine.h"
 #include "common/method/deltas/update.h"
 #include "common/round/agreement.h"
-#include "worker/optimizer/inner_optimizer.h"
-#include "worker/optimizer/update_rule.h"
+#include "worker/rules/deltas/inner_optimizer.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::worker {
 

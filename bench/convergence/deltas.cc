@@ -147,7 +147,7 @@ class DeltasRun {
   }
 
   void ApplyResult(const DeltasOutcome& outcome) {
-    uint32_t invalid = kAllVotesValid;
+    uint32_t invalid = kAllBlocksValid;
     for (size_t i = 0; i < layout_.tensors().size(); ++i) {
       const TensorLayout& tensor = layout_.tensors()[i];
       const int64_t count = tensor.matrix.Blocks();
@@ -156,7 +156,7 @@ class DeltasRun {
                             ViewOf(outcome.result, {.first = tensor.first_block, .count = count}),
                             parameters_.tensor(static_cast<int>(i)), &invalid);
     }
-    CheckShape(invalid == kAllVotesValid, "a result of the lab breaks the rules");
+    CheckShape(invalid == kAllBlocksValid, "a result of the lab breaks the rules");
   }
 
   void ApplyVariant(const DeltasOutcome& outcome) {

@@ -1,6 +1,6 @@
 // A run of the deltas method in the lab (docs/algorithm.md, "Deltas"): the optimizer of a real
-// worker (worker/optimizer/delta_rule.h) and the arithmetic of a real aggregator and replica, in a
-// loop without messages or protocol; and variants of both that the real system does not have
+// worker (worker/rules/deltas/delta_rule.h) and the arithmetic of a real aggregator and replica, in
+// a loop without messages or protocol; and variants of both that the real system does not have
 // (deltas_settings.h). All replicas are the same bits, so there is one; workers share threads.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "worker/optimizer/inner_optimizer.h"
+#include "worker/rules/deltas/inner_optimizer.h"
 
 namespace distro::worker {
 

@@ -14,8 +14,8 @@
 #include "common/layout/tensor_buffer.h"
 #include "distro/v1/run.pb.h"
 #include "worker/model/model.h"
-#include "worker/optimizer/delta_rule.h"
-#include "worker/optimizer/host_backends.h"
+#include "worker/rules/deltas/delta_rule.h"
+#include "worker/rules/host_backends.h"
 #include "worker/train/sample_reader.h"
 
 namespace distro::worker {

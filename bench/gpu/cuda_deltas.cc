@@ -32,7 +32,7 @@ class DeltasBench {
         sent_(Allocate<uint16_t>(layout.blocks() * k)),
         sent_signs_(Allocate<int8_t>(layout.blocks() * k)),
         sent_codes_(Allocate<uint8_t>(layout.blocks())),
-        invalid_(Upload<uint32_t>({kAllVotesValid})),
+        invalid_(Upload<uint32_t>({kAllBlocksValid})),
         returned_(Upload<uint64_t>({0})) {}
   ~DeltasBench() {
     for (void* array :

@@ -66,9 +66,9 @@ class Bench {
   void RunCompress(int k) {
     auto* positions = Allocate<uint16_t>(layout_.blocks() * k);
     auto* values = Allocate<float>(layout_.blocks() * k);
-    const CompressOptions options = {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 1, .k = k};
+    const SignCompressOptions options = {.beta = 0.999f, .eta = 4e-4f, .gradient_scale = 1, .k = k};
     const std::string suffix = " k=" + std::to_string(k);
-    std::vector<cuda::CompressTensor> tensors;
+    std::vector<cuda::CompressSignsTensor> tensors;
     EachTensor([&](const TensorLayout& tensor, int64_t start) {
       tensors.push_back({.matrix = tensor.matrix,
                          .blocks = All(tensor),
@@ -111,7 +111,7 @@ class Bench {
     uint32_t* device_offsets = Upload(offsets);
     uint16_t* device_positions = Upload(positions);
     int16_t* device_values = Upload(values);
-    uint32_t* invalid = Upload(std::vector<uint32_t>{kAllVotesValid});
+    uint32_t* invalid = Upload(std::vector<uint32_t>{kAllBlocksValid});
     const double bytes = 8 + 4.0 * (entries + 1) / kBlockElements;
     timer_.Report("apply " + std::to_string(entries) + " votes", n_, bytes, [&] {
       EachTensor([&](const TensorLayout& tensor, int64_t start) {

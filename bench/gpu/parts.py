@@ -18,8 +18,8 @@ MODELS = {"125 M": (SMALL, 32, 1024), "1.2 B": (LARGE, 8, 2048)}  # configuratio
 AT_ONCE = 8     # test programs
 WATCHDOG = 120  # seconds of a test program
 ON_THE_GPU = "--gtest_filter=*/cuda:CudaTest.*"
-KERNEL_TESTS = ("cuda_test", "gpu_test", "compress_test", "apply_test", "elementwise_test", "enqueue_test", "apply_deltas_test",
-                "compress_deltas_test", "feedback_deltas_test", "delta_backend_test", "float_environment_test")
+KERNEL_TESTS = ("cuda_test", "gpu_test", "signs_compress_test", "signs_apply_test", "elementwise_test", "enqueue_test", "deltas_apply_test",
+                "deltas_compress_test", "deltas_feedback_test", "deltas_backend_test", "float_environment_test")
 GOLDEN_TESTS = ("golden_demo_test", "golden_distro_test", "golden_idct_test", "golden_delta_steps_test")
 # Instrumented code is many times slower: arrays of a million elements are left to the tests above.
 SMALL_SHAPES = ON_THE_GPU + "-CudaTest.*"

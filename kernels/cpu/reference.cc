@@ -18,7 +18,7 @@ uint32_t Magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFF; }
 
 }  // namespace
 
-void Momentum(const BlockSite& site, const CompressOptions& options,
+void Momentum(const BlockSite& site, const SignCompressOptions& options,
               absl::Span<const float> gradient, absl::Span<float> momentum,
               float x[kBlockElements]) {
   std::fill_n(x, kBlockElements, 0.0f);
@@ -103,7 +103,7 @@ void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]) {
   }
 }
 
-void Update(const BlockSite& site, const UpdateOptions& options, const int32_t u[kBlockElements],
+void Update(const BlockSite& site, const SignApplyOptions& options, const int32_t u[kBlockElements],
             absl::Span<float> parameters) {
   for (int r = 0; r < site.rows; ++r) {
     const int cols = r + 1 == site.rows ? site.last_cols : site.cols;

@@ -15,7 +15,7 @@
 namespace distro::reference {
 
 // m <- beta*m + eta*(g*gradient_scale) on the elements of the block; x <- the block of m.
-void Momentum(const BlockSite& site, const CompressOptions& options,
+void Momentum(const BlockSite& site, const SignCompressOptions& options,
               absl::Span<const float> gradient, absl::Span<float> momentum,
               float x[kBlockElements]);
 
@@ -35,7 +35,7 @@ void InverseTransform(int k, const uint16_t* positions, const float* values,
 void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]);
 
 // p <- (p - p*eta_lambda) - eta*sign(u) on the elements of the block, three rounded operations.
-void Update(const BlockSite& site, const UpdateOptions& options, const int32_t u[kBlockElements],
+void Update(const BlockSite& site, const SignApplyOptions& options, const int32_t u[kBlockElements],
             absl::Span<float> parameters);
 
 // p <- p - float(u)*step on the elements of the block, three rounded operations.

@@ -3,7 +3,7 @@
 
 #include "kernels/block_site.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/deltas_exact.h"
+#include "kernels/cpu/deltas_apply.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/top_k.h"
 
@@ -50,7 +50,8 @@ class VectorBackend : public Backend {
   explicit VectorBackend(const VectorKernels& kernels)
       : transform_(*kernels.transform), exact_(*kernels.exact) {}
 
-  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) override {
+  void CompressSigns(const SignCompressOptions& options,
+                     absl::Span<const TensorMomentum> tensors) override {
     for (const TensorMomentum& t : tensors) {
       CheckMomentum(options.k, t);
       for (int64_t b = 0; b < t.blocks.count; ++b) {
@@ -63,9 +64,9 @@ class VectorBackend : public Backend {
     }
   }
 
-  void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
-                absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                absl::Span<float> momentum) override {
+  void FeedbackSigns(const MatrixShape& matrix, BlockRange blocks, int k,
+                     absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                     absl::Span<float> momentum) override {
     CheckBlocks(matrix, blocks, momentum.size());
     CheckSparse(blocks, k, positions.size(), values.size());
     for (int64_t b = 0; b < blocks.count; ++b) {
@@ -74,8 +75,9 @@ class VectorBackend : public Backend {
     }
   }
 
-  void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-             const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) override {
+  void ApplyVotes(const MatrixShape& matrix, BlockRange blocks, const SignApplyOptions& options,
+                  const VotesView& votes, absl::Span<float> parameters,
+                  uint32_t* invalid) override {
     CheckBlocks(matrix, blocks, parameters.size());
     CheckVotes(votes, blocks.count);
     const DefaultFloatEnvironment environment;
@@ -90,7 +92,7 @@ class VectorBackend : public Backend {
     }
   }
 
-  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
+  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaApplyOptions& options,
                    const DeltasView& result, absl::Span<float> parameters,
                    uint32_t* invalid) override {
     exact::ApplyDeltas(matrix, blocks, options, result, parameters, invalid,

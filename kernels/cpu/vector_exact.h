@@ -121,7 +121,7 @@ void InverseInteger(const BlockVotes& votes, int32_t* scratch, int32_t* u) {
 // The new value of parameters p for the transform's sums u.
 template <int L>
 struct SignStep {
-  UpdateOptions options;
+  SignApplyOptions options;
   [[gnu::always_inline]] F32<L> operator()(F32<L> p, I32<L> u) const {
     const I32<L> sign = (u < 0) - (u > 0);  // comparisons give -1
     const F32<L> decay = p * options.eta_lambda;
@@ -159,7 +159,7 @@ inline void Move(const BlockSite& site, const Step& step, const int32_t* u, floa
 }
 
 template <int L>
-void Update(const BlockSite& site, const UpdateOptions& options, const int32_t* u,
+void Update(const BlockSite& site, const SignApplyOptions& options, const int32_t* u,
             float* parameters) {
   Move<L>(site, SignStep<L>{options}, u, parameters);
 }

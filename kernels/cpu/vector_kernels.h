@@ -14,7 +14,7 @@ namespace distro {
 // Local operations: results differ between widths in the last bits.
 struct TransformKernels {
   // reference::Momentum; x is the block, padding zero.
-  void (*momentum)(const BlockSite& site, const CompressOptions& options, const float* gradient,
+  void (*momentum)(const BlockSite& site, const SignCompressOptions& options, const float* gradient,
                    float* momentum, float* x);
   // x <- DCT2(x); scratch: f32 [64, 64].
   void (*forward)(float* x, float* scratch);
@@ -33,7 +33,7 @@ struct ExactKernels {
   // reference::InverseInteger. scratch: i32 [2, 64, 64].
   void (*inverse_integer)(const BlockVotes& votes, int32_t* scratch, int32_t* u);
   // reference::Update, Subtract, Lookahead, StateHash.
-  void (*update)(const BlockSite& site, const UpdateOptions& options, const int32_t* u,
+  void (*update)(const BlockSite& site, const SignApplyOptions& options, const int32_t* u,
                  float* parameters);
   void (*subtract)(const BlockSite& site, float step, const int32_t* u, float* parameters);
   void (*lookahead)(float eta, const float* parameters, const float* momentum, float* out,

@@ -13,7 +13,7 @@
 namespace distro::vector {
 
 template <int L>
-inline void MomentumRow(const CompressOptions& options, const float* gradient, int cols,
+inline void MomentumRow(const SignCompressOptions& options, const float* gradient, int cols,
                         float* momentum, float* x) {
   int c = 0;
   for (; c + L <= cols; c += L) {
@@ -29,7 +29,7 @@ inline void MomentumRow(const CompressOptions& options, const float* gradient, i
 }
 
 template <int L>
-void Momentum(const BlockSite& site, const CompressOptions& options, const float* gradient,
+void Momentum(const BlockSite& site, const SignCompressOptions& options, const float* gradient,
               float* momentum, float* x) {
   const bool whole = site.rows == 64 && site.cols == 64 && site.last_cols == 64;
   if (!whole) __builtin_memset(x, 0, 4096 * sizeof(float));

@@ -9,8 +9,9 @@ class GpuBackend final : public Backend {
  public:
   explicit GpuBackend(Gpu* gpu) : gpu_(gpu) {}
 
-  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) override {
-    std::vector<CompressTensor> on_device;
+  void CompressSigns(const SignCompressOptions& options,
+                     absl::Span<const TensorMomentum> tensors) override {
+    std::vector<CompressSignsTensor> on_device;
     for (const TensorMomentum& tensor : tensors) {
       CheckMomentum(options.k, tensor);
       on_device.push_back({.matrix = tensor.matrix,
@@ -20,36 +21,38 @@ class GpuBackend final : public Backend {
                            .positions = tensor.positions.data(),
                            .values = tensor.values.data()});
     }
-    gpu_->Compress(options, on_device);
+    gpu_->CompressSigns(options, on_device);
   }
 
-  void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
-                absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                absl::Span<float> momentum) override {
+  void FeedbackSigns(const MatrixShape& matrix, BlockRange blocks, int k,
+                     absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                     absl::Span<float> momentum) override {
     CheckBlocks(matrix, blocks, momentum.size());
     CheckSparse(blocks, k, positions.size(), values.size());
-    gpu_->Feedback({.matrix = matrix,
-                    .blocks = blocks,
-                    .pending = {.k = k, .positions = positions.data(), .values = values.data()},
-                    .momentum = momentum.data()});
+    gpu_->FeedbackSigns(
+        {.matrix = matrix,
+         .blocks = blocks,
+         .pending = {.k = k, .positions = positions.data(), .values = values.data()},
+         .momentum = momentum.data()});
   }
 
-  void Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-             const VotesView& votes, absl::Span<float> parameters, uint32_t* invalid) override {
+  void ApplyVotes(const MatrixShape& matrix, BlockRange blocks, const SignApplyOptions& options,
+                  const VotesView& votes, absl::Span<float> parameters,
+                  uint32_t* invalid) override {
     CheckBlocks(matrix, blocks, parameters.size());
     CheckShape(votes.offsets.size() == static_cast<size_t>(blocks.count) + 1,
                "vote offsets are not [count + 1]");
-    gpu_->Apply({.matrix = matrix,
-                 .blocks = blocks,
-                 .options = options,
-                 .offsets = votes.offsets.data(),
-                 .positions = votes.positions.data(),
-                 .values = votes.values.data(),
-                 .parameters = parameters.data(),
-                 .invalid = invalid});
+    gpu_->ApplyVotes({.matrix = matrix,
+                      .blocks = blocks,
+                      .options = options,
+                      .offsets = votes.offsets.data(),
+                      .positions = votes.positions.data(),
+                      .values = votes.values.data(),
+                      .parameters = parameters.data(),
+                      .invalid = invalid});
   }
 
-  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaOptions& options,
+  void ApplyDeltas(const MatrixShape& matrix, BlockRange blocks, const DeltaApplyOptions& options,
                    const DeltasView& result, absl::Span<float> parameters,
                    uint32_t* invalid) override {
     CheckBlocks(matrix, blocks, parameters.size());

@@ -21,12 +21,12 @@
 #include "absl/types/span.h"
 #include "common/layout/matrix.h"
 #include "kernels/block.h"
-#include "kernels/cuda/apply_block.h"
-#include "kernels/cuda/apply_deltas_block.h"
-#include "kernels/cuda/compress_block.h"
-#include "kernels/cuda/compress_deltas_block.h"
+#include "kernels/cuda/deltas_apply_block.h"
+#include "kernels/cuda/deltas_compress_block.h"
+#include "kernels/cuda/deltas_feedback_block.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/feedback_deltas_block.h"
+#include "kernels/cuda/signs_apply_block.h"
+#include "kernels/cuda/signs_compress_block.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
@@ -34,22 +34,22 @@ namespace distro::cuda {
 
 using Stream = CUstream_st*;
 
-// Backend::Compress: moves 12 bytes per parameter.
-absl::Status Compress(const CompressOptions& options, absl::Span<const CompressTensor> tensors,
-                      Stream stream);
+// Backend::CompressSigns: moves 12 bytes per parameter.
+absl::Status CompressSigns(const SignCompressOptions& options,
+                           absl::Span<const CompressSignsTensor> tensors, Stream stream);
 
-// Backend::Feedback: moves 8 bytes per parameter.
-absl::Status Feedback(const FeedbackArguments& arguments, Stream stream);
+// Backend::FeedbackSigns: moves 8 bytes per parameter.
+absl::Status FeedbackSigns(const FeedbackSignsArguments& arguments, Stream stream);
 
-// Backend::Apply. The caller sets *invalid to kAllVotesValid; afterwards it is the number of a
-// block with invalid votes, if there is one. Such a block's parameters do not change.
-absl::Status Apply(const ApplyArguments& arguments, Stream stream);
+// Backend::ApplyVotes. The caller sets *invalid to kAllBlocksValid; afterwards it is the number of
+// a block with invalid votes, if there is one. Such a block's parameters do not change.
+absl::Status ApplyVotes(const ApplyVotesArguments& arguments, Stream stream);
 
 // Backend::ApplyDeltas, *invalid as above.
 absl::Status ApplyDeltas(const ApplyDeltasArguments& arguments, Stream stream);
 
 // Operations of the deltas method, local to a worker. Contracts as those of the named CPU functions
-// (kernels/cpu/deltas.h, kernels/cpu/delta_transform.h).
+// (kernels/cpu/deltas_compress.h, kernels/cpu/deltas_transform.h).
 //
 // DeltaIsFinite: the caller sets *not_finite to 0; it becomes 1 if a value is not finite. 12 bytes
 // per parameter.

@@ -19,7 +19,7 @@ constexpr float Ahead(float eta, float p, float m) {
   return p - step;
 }
 
-// FormDelta of kernels/cpu/deltas.h: three rounded operations.
+// FormDelta of kernels/cpu/deltas_compress.h: three rounded operations.
 constexpr float FormedDelta(float beta, float begin, float x, float e) {
   const float kept = beta * e;
   const float moved = begin - x;

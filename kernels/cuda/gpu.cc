@@ -81,14 +81,15 @@ class RealGpu final : public Gpu {
     return std::exchange(failed_, absl::OkStatus());
   }
 
-  void Compress(const CompressOptions& options, absl::Span<const CompressTensor> tensors) override {
-    Keep([&] { return cuda::Compress(options, tensors, stream_); });
+  void CompressSigns(const SignCompressOptions& options,
+                     absl::Span<const CompressSignsTensor> tensors) override {
+    Keep([&] { return cuda::CompressSigns(options, tensors, stream_); });
   }
-  void Feedback(const FeedbackArguments& arguments) override {
-    Keep([&] { return cuda::Feedback(arguments, stream_); });
+  void FeedbackSigns(const FeedbackSignsArguments& arguments) override {
+    Keep([&] { return cuda::FeedbackSigns(arguments, stream_); });
   }
-  void Apply(const ApplyArguments& arguments) override {
-    Keep([&] { return cuda::Apply(arguments, stream_); });
+  void ApplyVotes(const ApplyVotesArguments& arguments) override {
+    Keep([&] { return cuda::ApplyVotes(arguments, stream_); });
   }
   void ApplyDeltas(const ApplyDeltasArguments& arguments) override {
     Keep([&] { return cuda::ApplyDeltas(arguments, stream_); });

@@ -20,10 +20,10 @@ class Gpu : public Device {
  public:
   bool has_own_memory() const override { return true; }
 
-  virtual void Compress(const CompressOptions& options,
-                        absl::Span<const CompressTensor> tensors) = 0;
-  virtual void Feedback(const FeedbackArguments& arguments) = 0;
-  virtual void Apply(const ApplyArguments& arguments) = 0;
+  virtual void CompressSigns(const SignCompressOptions& options,
+                             absl::Span<const CompressSignsTensor> tensors) = 0;
+  virtual void FeedbackSigns(const FeedbackSignsArguments& arguments) = 0;
+  virtual void ApplyVotes(const ApplyVotesArguments& arguments) = 0;
   virtual void ApplyDeltas(const ApplyDeltasArguments& arguments) = 0;
   virtual void FindNotFinite(float beta, const float* begin, const float* x, const float* error,
                              int64_t elements, uint32_t* not_finite) = 0;

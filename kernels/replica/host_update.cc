@@ -18,7 +18,7 @@ absl::StatusOr<std::vector<uint64_t>> HostUpdater::Update(const v1::StepParamete
   std::atomic<bool> valid = true;
   std::vector<uint64_t> hashes =
       ForEachTile([&](const Tile& tile, Backend* backend, uint64_t* sum) {
-        uint32_t invalid = kAllVotesValid;
+        uint32_t invalid = kAllBlocksValid;
         const absl::Span<float> part = parameters->tensor(tile.part);
         std::visit(
             [&](const auto& results) {
@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<uint64_t>> HostUpdater::Update(const v1::StepParamete
             },
             decoded);
         updater_.Hash(tile, backend, part, sum);
-        if (invalid != kAllVotesValid) valid = false;
+        if (invalid != kAllBlocksValid) valid = false;
       });
   if (!valid) return InvalidResult();
   return hashes;

@@ -32,7 +32,7 @@ MatrixShape TileUpdater::MatrixOf(const Tile& tile) const {
   return MatrixOfRows(layout_->tensors()[rows.tensor].matrix, rows.first_row, rows.rows);
 }
 
-UpdateOptions TileUpdater::OptionsOf(const Tile& tile, const v1::StepParameters& step) const {
+SignApplyOptions TileUpdater::OptionsOf(const Tile& tile, const v1::StepParameters& step) const {
   const bool decays = layout_->tensors()[parts_[tile.part].tensor].decays;
   return {.eta = std::bit_cast<float>(step.eta_bits()),
           .eta_lambda = decays ? std::bit_cast<float>(step.eta_lambda_bits()) : 0.0f};
@@ -70,10 +70,11 @@ std::vector<SegmentId> TileUpdater::SegmentOrder() const {
 void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of,
                          Backend* backend, absl::Span<float> part, uint32_t* invalid) const {
   const MatrixShape matrix = MatrixOf(tile);
-  const UpdateOptions options = OptionsOf(tile, step);
+  const SignApplyOptions options = OptionsOf(tile, step);
   for (const Range& range : RangesOf(tile)) {
-    backend->Apply(matrix, range.blocks, options,
-                   View(votes_of(range.segment), range.first, range.blocks.count), part, invalid);
+    backend->ApplyVotes(matrix, range.blocks, options,
+                        View(votes_of(range.segment), range.first, range.blocks.count), part,
+                        invalid);
   }
 }
 
@@ -81,8 +82,8 @@ void TileUpdater::Update(const Tile& tile, const v1::StepParameters& step, Delta
                          Backend* backend, absl::Span<float> part, uint32_t* invalid) const {
   const MatrixShape matrix = MatrixOf(tile);
   const int tensor = parts_[tile.part].tensor;
-  const DeltaOptions options = {.alpha = OuterRate(step.deltas()),
-                                .as_dct = IsAsDct(step.deltas(), tensor)};
+  const DeltaApplyOptions options = {.alpha = OuterRate(step.deltas()),
+                                     .as_dct = IsAsDct(step.deltas(), tensor)};
   for (const Range& range : RangesOf(tile)) {
     backend->ApplyDeltas(matrix, range.blocks, options,
                          ViewOf(deltas_of(range.segment), {range.first, range.blocks.count}), part,

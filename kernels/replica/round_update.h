@@ -29,8 +29,8 @@ inline SegmentVotes OnHost(const Votes& votes) {
           .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
 }
 
-// DataLoss: Backend::Apply or ApplyDeltas found an invalid block in a result that was decoded. The
-// cause is a bug, or faulty memory.
+// DataLoss: Backend::ApplyVotes or ApplyDeltas found an invalid block in a result that was decoded.
+// The cause is a bug, or faulty memory.
 absl::Status InvalidResult();
 
 // Updates and hashes rows of tensors, tile by tile. Immutable; thread-safe with disjoint tiles and
@@ -50,7 +50,7 @@ class TileUpdater {
 
   // Enqueued, as the backend's operations (kernels/backend.h). `part`: the elements of
   // parts()[tile.part]. Calls `votes_of` for each segment, ascending within a tile. `invalid`: as
-  // Backend::Apply; decoded votes are valid.
+  // Backend::ApplyVotes; decoded votes are valid.
   using VotesOf = absl::FunctionRef<SegmentVotes(SegmentId segment)>;
   void Update(const Tile& tile, const v1::StepParameters& step, VotesOf votes_of, Backend* backend,
               absl::Span<float> part, uint32_t* invalid) const;
@@ -71,7 +71,7 @@ class TileUpdater {
   std::vector<Range> RangesOf(const Tile& tile) const;
   MatrixShape MatrixOf(const Tile& tile) const;
   int64_t FirstElementOf(const Tile& tile) const;
-  UpdateOptions OptionsOf(const Tile& tile, const v1::StepParameters& step) const;
+  SignApplyOptions OptionsOf(const Tile& tile, const v1::StepParameters& step) const;
 
   const Layout* const layout_;
   const std::vector<TensorRows> parts_;

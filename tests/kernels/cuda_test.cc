@@ -1,6 +1,6 @@
 // The GPU gives the same bits as its emulation on the CPU, in every run.
-#include "tests/kernels/compressed.h"
 #include "tests/kernels/gpu_deltas.h"
+#include "tests/kernels/signs_compressed.h"
 
 namespace distro {
 namespace {
@@ -32,10 +32,10 @@ TEST_F(CudaTest, CompressFeedbackAndSquaresHaveTheEmulationsBits) {
       RunCompress(*cuda_, shape, g, got);
       RunCompress(*emulated_, shape, g, want);
       ExpectSame(got, want);
-      cuda_->Feedback(shape.matrix, shape.blocks, kOptions.k, got.positions, got.values,
-                      absl::MakeSpan(got.momentum));
-      emulated_->Feedback(shape.matrix, shape.blocks, kOptions.k, want.positions, want.values,
-                          absl::MakeSpan(want.momentum));
+      cuda_->FeedbackSigns(shape.matrix, shape.blocks, kOptions.k, got.positions, got.values,
+                           absl::MakeSpan(got.momentum));
+      emulated_->FeedbackSigns(shape.matrix, shape.blocks, kOptions.k, want.positions, want.values,
+                               absl::MakeSpan(want.momentum));
       ExpectSame(got, want);
     }
     EXPECT_EQ(cuda_->SumOfSquares(shape.matrix, g), emulated_->SumOfSquares(shape.matrix, g));

@@ -75,7 +75,7 @@ TEST_P(EnqueueTest, ApplyAndHashOfSeveralRangesAreThereAfterFinish) {
   ASSERT_TRUE(words.Resize(2).ok());
   words.Fill(0);
   device_->Fill(words.device().data() + 1, 0xFF, sizeof(uint64_t));
-  const UpdateOptions options = {.eta = 0.1f, .eta_lambda = 0.01f};
+  const SignApplyOptions options = {.eta = 0.1f, .eta_lambda = 0.01f};
   const int64_t half = shape.blocks.count / 2;
   const SomeVotes first(half), second(shape.blocks.count - half);
   TwinArray<uint32_t> offsets[] = {Twin(first.offsets), Twin(second.offsets)};
@@ -84,12 +84,13 @@ TEST_P(EnqueueTest, ApplyAndHashOfSeveralRangesAreThereAfterFinish) {
   for (int i = 0; i < 2; ++i) {
     const BlockRange blocks = {.first = i * half,
                                .count = i == 0 ? half : shape.blocks.count - half};
-    backend_->Apply(shape.matrix, blocks, options,
-                    {offsets[i].device(), positions[i].device(), values[i].device()},
-                    parameters.device(), reinterpret_cast<uint32_t*>(words.device().data() + 1));
+    backend_->ApplyVotes(shape.matrix, blocks, options,
+                         {offsets[i].device(), positions[i].device(), values[i].device()},
+                         parameters.device(),
+                         reinterpret_cast<uint32_t*>(words.device().data() + 1));
     ASSERT_TRUE(reference_
-                    ->Apply(shape.matrix, blocks, options, (i == 0 ? first : second).view(),
-                            absl::MakeSpan(expected))
+                    ->ApplyVotes(shape.matrix, blocks, options, (i == 0 ? first : second).view(),
+                                 absl::MakeSpan(expected))
                     .ok());
   }
   backend_->StateHash(5, parameters.device(), words.device().data());
@@ -113,9 +114,9 @@ TEST_P(EnqueueTest, VotesThatBreakTheRulesAreTold) {
   TwinArray<uint32_t> invalid(device_.get());
   ASSERT_TRUE(invalid.Resize(1).ok());
   invalid.Fill(0xFF);
-  backend_->Apply(shape.matrix, shape.blocks, {.eta = 0.1f},
-                  {offsets.device(), positions.device(), values.device()}, parameters.device(),
-                  invalid.device().data());
+  backend_->ApplyVotes(shape.matrix, shape.blocks, {.eta = 0.1f},
+                       {offsets.device(), positions.device(), values.device()}, parameters.device(),
+                       invalid.device().data());
   invalid.CopyOut();
   ASSERT_TRUE(device_->Finish().ok());
   EXPECT_NE(invalid.host()[0], ~uint32_t{0});

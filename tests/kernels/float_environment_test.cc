@@ -80,14 +80,14 @@ TEST_P(FloatEnvironmentTest, ApplyIsIndependentOfTheCallersControlWord) {
   const std::vector<uint32_t> offsets = {0, 2};
   const std::vector<uint16_t> positions = {1, 2000};
   const std::vector<int16_t> values = {3, -5};
-  for (const UpdateOptions& options : {UpdateOptions{4e-4f, 3e-5f}, {0x1p-140f, 0.25f}}) {
+  for (const SignApplyOptions& options : {SignApplyOptions{4e-4f, 3e-5f}, {0x1p-140f, 0.25f}}) {
     const std::vector<float> before =
         Parameters();  // made outside: making them is ordinary arithmetic
     ExpectSameBits([&] {
       std::vector<float> p = before;
       EXPECT_TRUE(backend_
-                      ->Apply(shape.matrix, shape.blocks, options, {offsets, positions, values},
-                              absl::MakeSpan(p))
+                      ->ApplyVotes(shape.matrix, shape.blocks, options,
+                                   {offsets, positions, values}, absl::MakeSpan(p))
                       .ok());
       return p;
     });

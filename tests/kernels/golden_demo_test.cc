@@ -103,34 +103,35 @@ class Replay {
   void Step(int64_t t) {
     SCOPED_TRACE(absl::StrCat("step ", t));
     const BlockRange blocks = {.first = 0, .count = blocks_};
-    const CompressOptions options = {
+    const SignCompressOptions options = {
         .beta = kBeta, .eta = kEta, .gradient_scale = kGradientScale, .k = static_cast<int>(k_)};
     ExpectAllCoefficients(t, options);
     std::vector<uint16_t> positions(blocks_ * k_);
     std::vector<float> values(blocks_ * k_);
-    backend_.Compress(matrix_, blocks, options, Gradient(t), absl::MakeSpan(momentum_),
-                      absl::MakeSpan(positions), absl::MakeSpan(values));
+    backend_.CompressSigns(matrix_, blocks, options, Gradient(t), absl::MakeSpan(momentum_),
+                           absl::MakeSpan(positions), absl::MakeSpan(values));
     const int64_t entries = blocks_ * k_, at = (t * workers_ + worker_) * entries;
     EXPECT_EQ(absl::MakeConstSpan(positions), At("index").As<uint16_t>().subspan(at, entries));
     ExpectClose(values, At("value").As<float>().subspan(at, entries), "value");
     if (const auto want = Stored("momentum_full", t, matrix_.elements); !want.empty()) {
       ExpectClose(momentum_, want, "momentum_full");
     }
-    backend_.Feedback(matrix_, blocks, static_cast<int>(k_), positions, values,
-                      absl::MakeSpan(momentum_));
+    backend_.FeedbackSigns(matrix_, blocks, static_cast<int>(k_), positions, values,
+                           absl::MakeSpan(momentum_));
     if (const auto want = Stored("momentum_left", t, matrix_.elements); !want.empty()) {
       ExpectClose(momentum_, want, "momentum_left");
     }
   }
 
-  void ExpectAllCoefficients(int64_t t, CompressOptions options) {
+  void ExpectAllCoefficients(int64_t t, SignCompressOptions options) {
     const auto want = Stored("coefficient", t, blocks_ * kBlockElements);
     if (want.empty()) return;
     options.k = kBlockElements;
     std::vector<float> momentum = momentum_, values(blocks_ * kBlockElements);
     std::vector<uint16_t> positions(blocks_ * kBlockElements);
-    backend_.Compress(matrix_, {.first = 0, .count = blocks_}, options, Gradient(t),
-                      absl::MakeSpan(momentum), absl::MakeSpan(positions), absl::MakeSpan(values));
+    backend_.CompressSigns(matrix_, {.first = 0, .count = blocks_}, options, Gradient(t),
+                           absl::MakeSpan(momentum), absl::MakeSpan(positions),
+                           absl::MakeSpan(values));
     ExpectClose(values, want, "coefficient");
   }
 
@@ -180,9 +181,9 @@ TEST_P(GoldenDemoTest, ParametersFollowFromDemosDirections) {
       for (int8_t sign : direction.As<int8_t>().subspan(at * matrix.elements, matrix.elements))
         d.push_back(sign);
       ASSERT_TRUE(backend_
-                      ->Apply(matrix, {.first = 0, .count = matrix.Blocks()},
-                              {.eta = 0, .eta_lambda = eta_lambda}, {no_votes, {}, {}},
-                              absl::MakeSpan(p))
+                      ->ApplyVotes(matrix, {.first = 0, .count = matrix.Blocks()},
+                                   {.eta = 0, .eta_lambda = eta_lambda}, {no_votes, {}, {}},
+                                   absl::MakeSpan(p))
                       .ok());
       backend_->Lookahead(kEta, p, d, absl::MakeSpan(got));
       for (int64_t i = 0; i < matrix.elements; ++i)

@@ -109,16 +109,17 @@ class GoldenDistroTest : public testing::BackendTest {
     const double norm = GradientNorm(gradient),
                  want = data_["gradient_norm"].As<double>()[t * workers_ + w];
     EXPECT_NEAR(norm, want, 1e-6 * want);
-    const CompressOptions options = {
+    const SignCompressOptions options = {
         .beta = run_.json["beta"].get<float>(),
         .eta = data_["eta"].As<float>()[t],
         .gradient_scale = static_cast<float>(std::min(1.0, run_.json["clip"].get<double>() / norm)),
         .k = k_};
     for (const BlockRun& part : layout().Runs(0, blocks_)) {
-      backend_->Compress(layout().tensors()[part.tensor].matrix, {part.first_block, part.blocks},
-                         options, gradient.tensor(part.tensor), momentum_[w].tensor(part.tensor),
-                         absl::MakeSpan(positions_).subspan(part.offset * k_, part.blocks * k_),
-                         absl::MakeSpan(values_).subspan(part.offset * k_, part.blocks * k_));
+      backend_->CompressSigns(
+          layout().tensors()[part.tensor].matrix, {part.first_block, part.blocks}, options,
+          gradient.tensor(part.tensor), momentum_[w].tensor(part.tensor),
+          absl::MakeSpan(positions_).subspan(part.offset * k_, part.blocks * k_),
+          absl::MakeSpan(values_).subspan(part.offset * k_, part.blocks * k_));
     }
     ExpectUpload(t * workers_ + w);
   }
@@ -149,10 +150,10 @@ class GoldenDistroTest : public testing::BackendTest {
   }
   void Feedback(int64_t w, const BlockRun& part, int64_t first) {
     const int64_t at = (first + part.offset) * k_;
-    backend_->Feedback(layout().tensors()[part.tensor].matrix, {part.first_block, part.blocks}, k_,
-                       absl::MakeConstSpan(positions_).subspan(at, part.blocks * k_),
-                       absl::MakeConstSpan(values_).subspan(at, part.blocks * k_),
-                       momentum_[w].tensor(part.tensor));
+    backend_->FeedbackSigns(layout().tensors()[part.tensor].matrix, {part.first_block, part.blocks},
+                            k_, absl::MakeConstSpan(positions_).subspan(at, part.blocks * k_),
+                            absl::MakeConstSpan(values_).subspan(at, part.blocks * k_),
+                            momentum_[w].tensor(part.tensor));
   }
 
   static Votes Sparse(const std::vector<int>& dense) {
@@ -186,10 +187,11 @@ class GoldenDistroTest : public testing::BackendTest {
           absl::MakeConstSpan(votes.offsets).subspan(part.offset, part.blocks + 1),
           absl::MakeConstSpan(votes.positions).subspan(begin, end - begin),
           absl::MakeConstSpan(votes.values).subspan(begin, end - begin)};
-      const UpdateOptions options = {.eta = eta, .eta_lambda = tensor.decays ? eta_lambda : 0.0f};
+      const SignApplyOptions options = {.eta = eta,
+                                        .eta_lambda = tensor.decays ? eta_lambda : 0.0f};
       ASSERT_TRUE(backend_
-                      ->Apply(tensor.matrix, {part.first_block, part.blocks}, options, view,
-                              parameters.tensor(part.tensor))
+                      ->ApplyVotes(tensor.matrix, {part.first_block, part.blocks}, options, view,
+                                   parameters.tensor(part.tensor))
                       .ok());
     }
   }
@@ -273,9 +275,9 @@ TEST_P(GoldenDistroTest, SingleUpdatesHaveTheirBits) {
     const std::vector<int16_t> values(offsets[1], direction[i]);
     float got = p[i];
     ASSERT_TRUE(backend_
-                    ->Apply(one, {.first = 0, .count = 1},
-                            {.eta = eta[i], .eta_lambda = eta_lambda[i]},
-                            {offsets, positions, values}, absl::MakeSpan(&got, 1))
+                    ->ApplyVotes(one, {.first = 0, .count = 1},
+                                 {.eta = eta[i], .eta_lambda = eta_lambda[i]},
+                                 {offsets, positions, values}, absl::MakeSpan(&got, 1))
                     .ok());
     ASSERT_TRUE(testing::SameBits(got, want[i])) << i << ": " << got << " for " << want[i];
   }
@@ -294,14 +296,14 @@ TEST_P(GoldenDistroTest, CoefficientsOfOneStep) {
   const TensorBuffer gradient = Gradient(step, worker);
   const double scale = std::min(1.0, run_.json["clip"].get<double>() / GradientNorm(gradient));
   for (const BlockRun& part : layout().Runs(0, blocks_)) {
-    backend_->Compress(layout().tensors()[part.tensor].matrix, {part.first_block, part.blocks},
-                       {.beta = run_.json["beta"].get<float>(),
-                        .eta = data_["eta"].As<float>()[step],
-                        .gradient_scale = static_cast<float>(scale),
-                        .k = k_},
-                       gradient.tensor(part.tensor), momentum_[worker].tensor(part.tensor),
-                       absl::MakeSpan(positions_).subspan(part.offset * k_, part.blocks * k_),
-                       absl::MakeSpan(values_).subspan(part.offset * k_, part.blocks * k_));
+    backend_->CompressSigns(layout().tensors()[part.tensor].matrix, {part.first_block, part.blocks},
+                            {.beta = run_.json["beta"].get<float>(),
+                             .eta = data_["eta"].As<float>()[step],
+                             .gradient_scale = static_cast<float>(scale),
+                             .k = k_},
+                            gradient.tensor(part.tensor), momentum_[worker].tensor(part.tensor),
+                            absl::MakeSpan(positions_).subspan(part.offset * k_, part.blocks * k_),
+                            absl::MakeSpan(values_).subspan(part.offset * k_, part.blocks * k_));
   }
   ExpectClose(values_, data_["coefficient"].As<float>(), "coefficient");
 }

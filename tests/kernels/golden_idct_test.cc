@@ -97,8 +97,8 @@ TEST_P(GoldenDirectionTest, ApplyTakesTheseDirections) {
   const MatrixShape matrix = {.rows = 64 * blocks, .cols = 64, .elements = 4096 * blocks};
   std::vector<float> p(matrix.elements, 0.0f);
   ASSERT_TRUE(backend_
-                  ->Apply(matrix, {.first = 0, .count = blocks}, {.eta = 1.0f, .eta_lambda = 0.0f},
-                          votes, absl::MakeSpan(p))
+                  ->ApplyVotes(matrix, {.first = 0, .count = blocks},
+                               {.eta = 1.0f, .eta_lambda = 0.0f}, votes, absl::MakeSpan(p))
                   .ok());
   for (size_t i = 0; i < p.size(); ++i) {
     const int code = packed[i / 4] >> (2 * (i % 4)) & 3;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/deltas.h"
+#include "kernels/cpu/deltas_compress.h"
 #include "tests/kernels/backends.h"
 
 namespace distro::testing {

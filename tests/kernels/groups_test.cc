@@ -42,15 +42,17 @@ TEST_F(GroupsTest, CompressAndFeedback) {
     const std::vector<float> gradient = WithZeros(RandomFloats(1, elements));
     for (const int k : {6, 65}) {
       SCOPED_TRACE(testing::Describe(shape) + ", k " + std::to_string(k));
-      const CompressOptions options = {.beta = 0.5f, .eta = 0.25f, .gradient_scale = 1, .k = k};
+      const SignCompressOptions options = {.beta = 0.5f, .eta = 0.25f, .gradient_scale = 1, .k = k};
       std::vector<std::vector<float>> momenta, values;
       for (testing::WaitingBackend* const backend : {few_.get(), many_.get()}) {
         std::vector<float>& momentum = momenta.emplace_back(elements);
         std::vector<float>& kept = values.emplace_back(shape.blocks.count * k);
         std::vector<uint16_t> positions(kept.size());
-        backend->Compress(shape.matrix, shape.blocks, options, gradient, absl::MakeSpan(momentum),
-                          absl::MakeSpan(positions), absl::MakeSpan(kept));
-        backend->Feedback(shape.matrix, shape.blocks, k, positions, kept, absl::MakeSpan(momentum));
+        backend->CompressSigns(shape.matrix, shape.blocks, options, gradient,
+                               absl::MakeSpan(momentum), absl::MakeSpan(positions),
+                               absl::MakeSpan(kept));
+        backend->FeedbackSigns(shape.matrix, shape.blocks, k, positions, kept,
+                               absl::MakeSpan(momentum));
       }
       EXPECT_EQ(testing::Bits(momenta[0]), testing::Bits(momenta[1]));
       EXPECT_EQ(testing::Bits(values[0]), testing::Bits(values[1]));
@@ -82,11 +84,12 @@ TEST_F(GroupsTest, Apply) {
       std::vector<std::vector<float>> parameters;
       for (testing::WaitingBackend* const backend : {few_.get(), many_.get()}) {
         std::vector<float>& p = parameters.emplace_back(RandomFloats(2, shape.matrix.elements));
-        EXPECT_EQ(backend
-                      ->Apply(shape.matrix, shape.blocks, {.eta = 0.5f, .eta_lambda = 0.25f},
-                              {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(p))
-                      .ok(),
-                  !broken);
+        EXPECT_EQ(
+            backend
+                ->ApplyVotes(shape.matrix, shape.blocks, {.eta = 0.5f, .eta_lambda = 0.25f},
+                             {votes.offsets, votes.positions, votes.values}, absl::MakeSpan(p))
+                .ok(),
+            !broken);
       }
       EXPECT_EQ(testing::Bits(parameters[0]), testing::Bits(parameters[1]));
       EXPECT_NE(parameters[0], RandomFloats(2, shape.matrix.elements));

@@ -30,7 +30,7 @@ class WaitingBackend {
     return waiting;
   }
 
-  void Compress(const CompressOptions& options, absl::Span<const TensorMomentum> tensors) {
+  void CompressSigns(const SignCompressOptions& options, absl::Span<const TensorMomentum> tensors) {
     std::vector<Copied> copies(4 * tensors.size());
     std::vector<TensorMomentum> on_device(tensors.begin(), tensors.end());
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -39,7 +39,7 @@ class WaitingBackend {
       on_device[i].positions = copies[4 * i + 2].In(this, tensors[i].positions);
       on_device[i].values = copies[4 * i + 3].In(this, tensors[i].values);
     }
-    backend_->Compress(options, on_device);
+    backend_->CompressSigns(options, on_device);
     for (size_t i = 0; i < tensors.size(); ++i) {
       Out<float>(on_device[i].momentum, tensors[i].momentum);
       Out<uint16_t>(on_device[i].positions, tensors[i].positions);
@@ -47,46 +47,48 @@ class WaitingBackend {
     }
     Finish();
   }
-  void Compress(const MatrixShape& matrix, BlockRange blocks, const CompressOptions& options,
-                absl::Span<const float> gradient, absl::Span<float> momentum,
-                absl::Span<uint16_t> positions, absl::Span<float> values) {
+  void CompressSigns(const MatrixShape& matrix, BlockRange blocks,
+                     const SignCompressOptions& options, absl::Span<const float> gradient,
+                     absl::Span<float> momentum, absl::Span<uint16_t> positions,
+                     absl::Span<float> values) {
     const TensorMomentum tensor = {.matrix = matrix,
                                    .blocks = blocks,
                                    .gradient = gradient,
                                    .momentum = momentum,
                                    .positions = positions,
                                    .values = values};
-    Compress(options, {tensor});
+    CompressSigns(options, {tensor});
   }
 
-  void Feedback(const MatrixShape& matrix, BlockRange blocks, int k,
-                absl::Span<const uint16_t> positions, absl::Span<const float> values,
-                absl::Span<float> momentum) {
+  void FeedbackSigns(const MatrixShape& matrix, BlockRange blocks, int k,
+                     absl::Span<const uint16_t> positions, absl::Span<const float> values,
+                     absl::Span<float> momentum) {
     const auto m = arrays_[0].In(this, momentum);
-    backend_->Feedback(matrix, blocks, k, arrays_[1].In(this, positions),
-                       arrays_[2].In(this, values), m);
+    backend_->FeedbackSigns(matrix, blocks, k, arrays_[1].In(this, positions),
+                            arrays_[2].In(this, values), m);
     Out<float>(m, momentum);
     Finish();
   }
 
   // DataLoss: the votes of a block break the rules.
-  absl::Status Apply(const MatrixShape& matrix, BlockRange blocks, const UpdateOptions& options,
-                     const VotesView& votes, absl::Span<float> parameters) {
+  absl::Status ApplyVotes(const MatrixShape& matrix, BlockRange blocks,
+                          const SignApplyOptions& options, const VotesView& votes,
+                          absl::Span<float> parameters) {
     const VotesView view = {.offsets = arrays_[0].In(this, votes.offsets),
                             .positions = arrays_[1].In(this, votes.positions),
                             .values = arrays_[2].In(this, votes.values)};
     const auto p = arrays_[3].In(this, parameters);
     TwinArray<uint32_t> invalid = Word<uint32_t>(0xFF);
-    backend_->Apply(matrix, blocks, options, view, p, invalid.device().data());
+    backend_->ApplyVotes(matrix, blocks, options, view, p, invalid.device().data());
     Out<float>(p, parameters);
     invalid.CopyOut();
     Finish();
-    return invalid.host()[0] == kAllVotesValid ? absl::OkStatus() : absl::DataLossError("votes");
+    return invalid.host()[0] == kAllBlocksValid ? absl::OkStatus() : absl::DataLossError("votes");
   }
 
   // DataLoss: the entries of a block break the rules.
   absl::Status ApplyDeltas(const MatrixShape& matrix, BlockRange blocks,
-                           const DeltaOptions& options, const DeltasView& result,
+                           const DeltaApplyOptions& options, const DeltasView& result,
                            absl::Span<float> parameters) {
     const DeltasView view = {.offsets = arrays_[0].In(this, result.offsets),
                              .positions = arrays_[1].In(this, result.positions),
@@ -99,7 +101,7 @@ class WaitingBackend {
     Out<float>(p, parameters);
     invalid.CopyOut();
     Finish();
-    return invalid.host()[0] == kAllVotesValid ? absl::OkStatus() : absl::DataLossError("deltas");
+    return invalid.host()[0] == kAllBlocksValid ? absl::OkStatus() : absl::DataLossError("deltas");
   }
 
   void Lookahead(float eta, absl::Span<const float> parameters, absl::Span<const float> momentum,

@@ -59,17 +59,17 @@ USES = {
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/data": "common/process common/run",  # a tokenizer is a command
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
-    "worker/optimizer": "kernels kernels/cpu common/round_log worker/plan",  # and what it computes with on the host
-    "worker/state": "worker/optimizer",
+    "worker/rules": "kernels kernels/cpu common/round_log worker/plan",  # and what it computes with on the host
+    "worker/state": "worker/rules",
     "worker/torch": "",
     "worker/model": "common/model worker/torch",
     "worker/fsdp": "worker/model worker/plan",
-    "worker/node": "common/process kernels/cuda kernels/replica worker/fsdp worker/optimizer worker/state",
+    "worker/node": "common/process kernels/cuda kernels/replica worker/fsdp worker/rules worker/state",
     "worker/train": "common/exchange worker/data worker/node",
     "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
     "worker/python": "common/client/member common/round worker/metrics worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
-    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/optimizer",  # `plan` says what a worker checks at its start, `run restore` reads an archive
+    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/rules",  # `plan` says what a worker checks at its start, `run restore` reads an archive
     "tools/archiver": "common/client/follow common/model common/telemetry kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/process common/run kernels/replica",
@@ -94,7 +94,7 @@ USES = {
     "tests/worker": "tests/common/client tests/testing/worker",  # an aggregator that refuses on demand
     "tests/worker/model": "",
     "tests/worker/metrics": "tests/testing/worker",
-    "tests/worker/optimizer": "tests/testing/worker",
+    "tests/worker/rules": "tests/testing/worker",
     "tests/worker/state": "tests/testing/worker",
     "tests/worker/train": "common/simulation tests/testing/worker",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
@@ -133,10 +133,10 @@ UNSEEN = [
 ]
 
 # A method is known by its name in these places only (METHOD_..., has_deltas()); all others ask common/method/methods.h, or
-# the worker's rule (worker/optimizer/update_rule.h).
+# the worker's rule (worker/rules/update_rule.h).
 NAMES_METHODS = [
     "common/method",
-    "worker/optimizer",
+    "worker/rules",
     "kernels/replica/round_update.cc",  # applies the results of each
     "tools/distroctl/plan.cc",  # estimates of each
 ]

@@ -48,11 +48,11 @@ class RulesTest(unittest.TestCase):
 
     def test_doors_stay_where_they_are(self):
         for unit in ("server", "server/round", "server/service", "kernels", "kernels/cpu", "common/rpc",
-                     "worker/optimizer", "common/client/member", "worker/data", "worker/plan", "tools/distroctl"):
+                     "worker/rules", "common/client/member", "worker/data", "worker/plan", "tools/distroctl"):
             self.assertFalse(checks.allows(rules.OUTSIDE["torch"].seen_in, unit), f"torch in {unit}")
         for unit in ("server/round", "server/log", "server/session", "kernels", "common/method", "worker/model"):
             self.assertFalse(checks.allows(rules.OUTSIDE["grpc"].seen_in, unit), f"grpc in {unit}")
-        for unit in ("server", "server/service", "kernels/replica", "worker/optimizer"):
+        for unit in ("server", "server/service", "kernels/replica", "worker/rules"):
             self.assertFalse(checks.allows(rules.OUTSIDE["cuda"].seen_in, unit), f"cuda in {unit}")
 
 
@@ -114,12 +114,12 @@ class ViolationTest(unittest.TestCase):
     def test_who_asks_for_a_method_by_name_is_found(self):
         for text in ("if (config.method() == v1::METHOD_DELTAS) {", "return step.has_deltas();", "step.deltas().caps()", "&method == &Deltas()"):
             self.assertEqual(len(checks.check_method_names("worker/train/trainer.cc", text)), 1)
-            for place in ("common/method/methods.cc", "worker/optimizer/update_rule.cc", "tools/distroctl/plan.cc", "tests/a_test.cc"):
+            for place in ("common/method/methods.cc", "worker/rules/update_rule.cc", "tools/distroctl/plan.cc", "tests/a_test.cc"):
                 self.assertEqual(checks.check_method_names(place, text), [])
         self.assertEqual(checks.check_method_names("server/log/same_run.cc", "if (asked.method() == v1::METHOD_UNSPECIFIED)"), [])
 
     def test_what_kernels_must_not_see_is_found_through_other_headers(self):
-        for source in ("kernels/basis.cc", "kernels/cpu/deltas.cc", "kernels/cuda/gpu.cc"):
+        for source in ("kernels/basis.cc", "kernels/cpu/deltas_compress.cc", "kernels/cuda/gpu.cc"):
             self.assertEqual(len(checks.judge_unseen(source, "proto/distro/v1/run.pb.h")), 1)
         self.assertEqual(checks.judge_unseen("kernels/replica/replica.cc", "proto/distro/v1/run.pb.h"), [])
 
@@ -161,7 +161,7 @@ class TreeTest(unittest.TestCase):
 
     def test_a_message_that_a_kernel_sees_through_another_header(self):
         self.write("build/compile_commands.json",
-                   f'[{{"file": "{self.root}/kernels/cpu/deltas.cc", "command": "c++ -o kernels/deltas.cc.o -c deltas.cc"}}]')
+                   f'[{{"file": "{self.root}/kernels/cpu/deltas_compress.cc", "command": "c++ -o kernels/deltas.cc.o -c deltas.cc"}}]')
         deps = f"kernels/deltas.cc.o: #deps (VALID)\n    {self.root}/common/method/deltas/caps.h\n    proto/generated/distro/v1/run.pb.h\n"
         self.assertEqual(len(checks.check_dependency_files(self.tree(deps))[0]), 1)
 
@@ -169,7 +169,7 @@ class TreeTest(unittest.TestCase):
         obj = "tests/kernels/CMakeFiles/emulation.dir/apply.cu.o"
         for folder, complaints in (("", 0), ("kernels/", 1)):
             self.write("build/compile_commands.json",
-                       f'[{{"file": "{self.root}/kernels/cuda/apply.cu", "command": "c++ -o {folder + obj} -c apply.cu"}}]')
+                       f'[{{"file": "{self.root}/kernels/cuda/signs_apply.cu", "command": "c++ -o {folder + obj} -c apply.cu"}}]')
             deps = f"{folder + obj}: #deps (VALID)\n    {self.root}/tests/kernels/builtins.h\n"
             self.assertEqual(len(checks.check_dependency_files(self.tree(deps))[0]), complaints)
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/status_macros.h"
-#include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_plan.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::tools {
 namespace {

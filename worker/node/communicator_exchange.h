@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "worker/fsdp/communicator.h"
-#include "worker/optimizer/rank_exchange.h"
+#include "worker/rules/rank_exchange.h"
 
 namespace distro::worker {
 

@@ -2,7 +2,7 @@
 
 #include "common/process/host_memory.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/cpu_delta_backend.h"
+#include "kernels/cpu/deltas_backend.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/node/node_devices.h"
 

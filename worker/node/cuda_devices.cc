@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/process/host_memory.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/gpu_delta_backend.h"
+#include "kernels/cuda/deltas_backend.h"
 #include "worker/fsdp/cuda_device.h"
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/fsdp/nccl_library.h"

@@ -28,9 +28,9 @@
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
 #include "worker/fsdp/collective_time.h"
-#include "worker/optimizer/delta_readings.h"
-#include "worker/optimizer/optimizer.h"
 #include "worker/plan/memory_counter.h"
+#include "worker/rules/deltas/delta_readings.h"
+#include "worker/rules/optimizer.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {
@@ -63,7 +63,7 @@ class Learner : public AppliedLog {
   // copy <- parameters: starts a round of local steps. Requires a learner with a copy.
   virtual absl::Status BeginLocalSteps() = 0;
 
-  // Optimizer (docs/algorithm.md, "A worker's step"; worker/optimizer/update_rule.h).
+  // Optimizer (docs/algorithm.md, "A worker's step"; worker/rules/update_rule.h).
 
   // Passes the gradient of the round's step `index` to the rule. Requires that it and its norm are
   // finite.

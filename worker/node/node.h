@@ -29,11 +29,11 @@
 #include "worker/fsdp/collective_time.h"
 #include "worker/model/model.h"
 #include "worker/node/learner.h"
-#include "worker/optimizer/delta_readings.h"
-#include "worker/optimizer/optimizer.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/node_options.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/rules/deltas/delta_readings.h"
+#include "worker/rules/optimizer.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {

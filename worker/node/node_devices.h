@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/backend.h"
-#include "kernels/delta_backend.h"
+#include "kernels/deltas_backend.h"
 #include "kernels/device.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/fsdp/communicator.h"
-#include "worker/optimizer/inner_backend.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_plan.h"
+#include "worker/rules/deltas/inner_backend.h"
 #include "worker/torch/torch.h"
 
 namespace distro::worker {

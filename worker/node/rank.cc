@@ -192,7 +192,7 @@ absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& dec
   }
   invalid_->CopyOut();
   DISTRO_RETURN_IF_ERROR(FinishHashes());
-  return invalid_->host()[0] == kAllVotesValid ? absl::OkStatus() : InvalidResult();
+  return invalid_->host()[0] == kAllBlocksValid ? absl::OkStatus() : InvalidResult();
 }
 
 absl::StatusOr<double> Rank::Gradient(const TokenBatch* batch, GradientAt at,

@@ -28,11 +28,11 @@
 #include "worker/node/communicator_exchange.h"
 #include "worker/node/node_devices.h"
 #include "worker/node/staged_result.h"
-#include "worker/optimizer/row_sums.h"
-#include "worker/optimizer/update_rule.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/node_options.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/rules/row_sums.h"
+#include "worker/rules/update_rule.h"
 #include "worker/state/state_parts.h"
 
 namespace distro::worker {

@@ -19,7 +19,7 @@
 #include "common/method/decoded_round.h"
 #include "kernels/device.h"
 #include "kernels/replica/round_update.h"
-#include "worker/optimizer/device_result.h"
+#include "worker/rules/device_result.h"
 
 namespace distro::worker {
 

@@ -1,10 +1,10 @@
-// InnerBackend (worker/optimizer/inner_backend.h) by Torch's operators, for ranks on a GPU.
+// InnerBackend (worker/rules/deltas/inner_backend.h) by Torch's operators, for ranks on a GPU.
 // Enqueued on the thread's current stream.
 #pragma once
 
 #include <memory>
 
-#include "worker/optimizer/inner_backend.h"
+#include "worker/rules/deltas/inner_backend.h"
 #include "worker/torch/torch.h"
 
 namespace distro::worker {

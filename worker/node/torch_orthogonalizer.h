@@ -1,10 +1,10 @@
-// Orthogonalizer (worker/optimizer/orthogonalizer.h) by Torch's products of batches, for ranks on a
-// GPU. Matrices on the host (cpu_offload) are copied to the GPU and back.
+// Orthogonalizer (worker/rules/deltas/orthogonalizer.h) by Torch's products of batches, for ranks
+// on a GPU. Matrices on the host (cpu_offload) are copied to the GPU and back.
 #pragma once
 
 #include <memory>
 
-#include "worker/optimizer/orthogonalizer.h"
+#include "worker/rules/deltas/orthogonalizer.h"
 #include "worker/torch/torch.h"
 
 namespace distro::worker {

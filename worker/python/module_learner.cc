@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "worker/optimizer/delta_rule.h"
+#include "worker/rules/deltas/delta_rule.h"
 
 namespace distro::worker {
 namespace {

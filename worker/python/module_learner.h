@@ -19,11 +19,11 @@
 #include "kernels/backend.h"
 #include "kernels/replica/host_update.h"
 #include "worker/node/learner.h"
-#include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/update_rule.h"
 #include "worker/python/hand_over.h"
 #include "worker/python/module_tensors.h"
 #include "worker/python/threaded_rule.h"
+#include "worker/rules/optimizer.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::worker {
 

@@ -27,7 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/manifest.h"
-#include "worker/optimizer/update_rule.h"
+#include "worker/rules/update_rule.h"
 #include "worker/torch/torch.h"
 
 namespace distro::worker {

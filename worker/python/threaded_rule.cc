@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
-#include "kernels/cpu/deltas.h"
+#include "kernels/cpu/deltas_compress.h"
 #include "worker/plan/shard_plan.h"
 
 namespace distro::worker {

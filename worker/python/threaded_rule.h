@@ -1,4 +1,4 @@
-// An update rule (worker/optimizer/update_rule.h) over whole tensors in the host's memory, executed
+// An update rule (worker/rules/update_rule.h) over whole tensors in the host's memory, executed
 // by several threads. Each thread has a part of the block rows and its own rule for them. The
 // worker's updates are independent of the number of threads.
 //
@@ -21,10 +21,10 @@
 #include "absl/strings/string_view.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
-#include "worker/optimizer/host_backends.h"
-#include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/row_sums.h"
-#include "worker/optimizer/update_rule.h"
+#include "worker/rules/host_backends.h"
+#include "worker/rules/optimizer.h"
+#include "worker/rules/row_sums.h"
+#include "worker/rules/update_rule.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {

@@ -15,8 +15,8 @@
 #include "common/base/ids.h"
 #include "common/base/mapped_file.h"
 #include "common/layout/layout.h"
-#include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/update_rule.h"
+#include "worker/rules/optimizer.h"
+#include "worker/rules/update_rule.h"
 #include "worker/state/state_parts.h"
 
 namespace distro::worker {

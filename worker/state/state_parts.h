@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
-#include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/update_rule.h"
+#include "worker/rules/optimizer.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::worker {
 

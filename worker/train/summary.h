@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "common/exchange/exchange.h"
 #include "worker/fsdp/collective_time.h"
-#include "worker/optimizer/delta_readings.h"
 #include "worker/plan/memory_counter.h"
+#include "worker/rules/deltas/delta_readings.h"
 #include "worker/train/phase_clock.h"
 
 namespace distro::worker {

@@ -1,5 +1,5 @@
 // The aggregator's interface to the rounds of a run (docs/algorithm.md): makes the step parameters
-// of a round, checks updates, and combines the updates of a segment. worker/optimizer/update_rule.h
+// of a round, checks updates, and combines the updates of a segment. worker/rules/update_rule.h
 // is the worker's interface.
 //
 //   v1::StepParameters step = method.Step(round, medians, nullptr);    // into Open and the record

@@ -56,12 +56,12 @@ void ApplyWhole(const Layout& layout, const CommittedRound& round, Backend* back
   for (int t = 0; t < parameters->tensors(); ++t) {
     const TensorLayout& tensor = layout.tensors()[t];
     const int64_t blocks = tensor.matrix.Blocks();
-    uint32_t invalid = kAllVotesValid;
+    uint32_t invalid = kAllBlocksValid;
     backend->ApplyDeltas(tensor.matrix, {.first = 0, .count = blocks},
                          {.alpha = OuterRate(deltas), .as_dct = IsAsDct(deltas, t)},
                          ViewOf(all, {.first = tensor.first_block, .count = blocks}),
                          parameters->tensor(t), &invalid);
-    ASSERT_EQ(invalid, kAllVotesValid) << "tensor " << t;
+    ASSERT_EQ(invalid, kAllBlocksValid) << "tensor " << t;
   }
 }
 

@@ -84,10 +84,10 @@ TEST_F(ReplicaTest, AppliesEveryBlockOnce) {
     const VotesView exact = {view.offsets, view.positions.subspan(0, entries),
                              view.values.subspan(0, entries)};
     // The 1-D tensor b does not decay.
-    const UpdateOptions options = {0.25f, t == 1 ? 0.0f : 0.0625f};
-    uint32_t invalid = kAllVotesValid;
-    backend_->Apply(tensor.matrix, {0, blocks}, options, exact, expected.tensor(t), &invalid);
-    ASSERT_EQ(invalid, kAllVotesValid);
+    const SignApplyOptions options = {0.25f, t == 1 ? 0.0f : 0.0625f};
+    uint32_t invalid = kAllBlocksValid;
+    backend_->ApplyVotes(tensor.matrix, {0, blocks}, options, exact, expected.tensor(t), &invalid);
+    ASSERT_EQ(invalid, kAllBlocksValid);
   }
   Replica replica = MakeReplica();
   const CommittedRound round = Committed(layout_, BuildRound(layout_, RoundId(5), 77));

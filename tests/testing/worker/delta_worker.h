@@ -11,10 +11,10 @@
 #include "common/model/llama/llama.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
-#include "worker/optimizer/host_backends.h"
-#include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/update_rule.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/rules/host_backends.h"
+#include "worker/rules/optimizer.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::testing {
 

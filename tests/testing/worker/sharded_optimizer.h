@@ -10,10 +10,10 @@
 #include "common/layout/tensor_buffer.h"
 #include "kernels/backend.h"
 #include "kernels/device.h"
-#include "worker/optimizer/optimizer.h"
-#include "worker/optimizer/row_sums.h"
-#include "worker/optimizer/update_rule.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/rules/optimizer.h"
+#include "worker/rules/row_sums.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::testing {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/gpu_delta_backend.h"
+#include "kernels/cuda/deltas_backend.h"
 #include "tests/kernels/emulated_cuda.h"
 #include "tests/kernels/forwarding_device.h"
 #include "worker/fsdp/thread_communicator.h"

@@ -12,7 +12,7 @@
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/node/communicator_exchange.h"
 #include "worker/node/torch_orthogonalizer.h"
-#include "worker/optimizer/whole_matrices.h"
+#include "worker/rules/deltas/whole_matrices.h"
 #include "worker/torch/float_tensor.h"
 
 namespace distro::worker {

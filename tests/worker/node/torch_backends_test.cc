@@ -10,7 +10,7 @@
 #include "tests/worker/model/observed_copies.h"
 #include "worker/node/torch_inner_backend.h"
 #include "worker/node/torch_orthogonalizer.h"
-#include "worker/optimizer/whole_matrices.h"
+#include "worker/rules/deltas/whole_matrices.h"
 
 namespace distro::worker {
 namespace {

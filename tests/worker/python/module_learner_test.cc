@@ -13,7 +13,7 @@
 #include "tests/testing/round_builder.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/worker/delta_worker.h"
-#include "worker/optimizer/delta_rule.h"
+#include "worker/rules/deltas/delta_rule.h"
 
 namespace distro::worker {
 namespace {

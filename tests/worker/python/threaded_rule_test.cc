@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/testing/worker/delta_worker.h"
-#include "worker/optimizer/optimizer.h"
+#include "worker/rules/optimizer.h"
 
 namespace distro::worker {
 namespace {

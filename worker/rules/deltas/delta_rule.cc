@@ -1,0 +1,184 @@
+#include "worker/rules/deltas/delta_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/method/deltas/scale.h"
+
+namespace distro::worker {
+namespace {
+
+int64_t BlocksOfAll(absl::Span<const ShardRun> runs) {
+  int64_t blocks = 0;
+  for (const ShardRun& run : runs) blocks += run.matrix.Blocks();
+  return blocks;
+}
+int64_t PiecesOfAll(absl::Span<const ShardRun> runs) {
+  int64_t pieces = 0;
+  for (const ShardRun& run : runs) pieces += PiecesOf(run.matrix.elements);
+  return pieces;
+}
+
+double SumOf(absl::Span<const double> numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0);
+}
+
+}  // namespace
+
+DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
+                     std::vector<InnerTensor> tensors, std::vector<bool> as_dct, DeltaState state)
+    : shard_(std::move(shard)),
+      parts_(SegmentParts(*shard_.layout, shard_.runs)),
+      as_dct_(std::move(as_dct)),
+      state_(std::move(state)),
+      inner_(settings, std::move(tensors), shard_, state_.first, state_.second),
+      records_(shard_.device),
+      not_finite_(shard_.device),
+      returned_(shard_.device),
+      moved_(shard_.device),
+      buffer_(shard_.device) {}
+
+absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
+                             const RunSpans& x) {
+  ++sums_.inner_steps;
+  DISTRO_RETURN_IF_ERROR(inner_.Step(step.rate, ClipScale(norm, step.clip_norm), gradient, x));
+  return shard_.device->Finish();
+}
+
+absl::StatusOr<bool> DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) {
+  DISTRO_RETURN_IF_ERROR(not_finite_.Resize(1));
+  not_finite_.Fill(0);
+  for (size_t i = 0; i < x.size(); ++i) {
+    shard_.deltas->FindNotFinite(beta, begin[i], x[i], state_.error[i],
+                                 not_finite_.device().data());
+  }
+  not_finite_.CopyOut();
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  return not_finite_.host()[0] == 0;
+}
+
+absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
+                                 const RunSpans& x) {
+  is_pending_ = false;
+  DISTRO_RETURN_IF_ERROR(records_.Resize(BlocksOfAll(shard_.runs), round.k));
+  DISTRO_RETURN_IF_ERROR(moved_.Resize(PiecesOfAll(shard_.runs)));
+  DISTRO_RETURN_IF_ERROR(buffer_.Resize(PiecesOfAll(shard_.runs)));
+  int64_t first = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const ShardRun& run = shard_.runs[i];
+    const BlockRange blocks = {.first = first, .count = run.matrix.Blocks()};
+    shard_.deltas->Compress(
+        run.matrix,
+        {.beta = round.beta, .cap = round.caps[run.tensor], .as_dct = as_dct_[run.tensor]},
+        begin[i], x[i], state_.error[i], records_.OnDevice(blocks));
+    first += blocks.count;
+  }
+  records_.CopyOut();
+  SumSquares(begin, x);
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  sums_.update = SumsOf(round);
+  is_pending_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status DeltaRule::Abandon() {
+  is_pending_ = false;
+  inner_.Reset();
+  return shard_.device->Finish();
+}
+
+absl::Status DeltaRule::Forget() {
+  for (const absl::Span<float> e : state_.error)
+    shard_.device->Fill(e.data(), 0, e.size() * sizeof(float));
+  return Abandon();
+}
+
+std::optional<DeltaRecordsView> DeltaRule::pending() const {
+  return is_pending_ ? std::optional(records_.host()) : std::nullopt;
+}
+
+absl::Status DeltaRule::RestorePending(const DeltaUpdate& update) {
+  DISTRO_RETURN_IF_ERROR(records_.Assign(update));
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  is_pending_ = true;
+  return absl::OkStatus();
+}
+
+int DeltaRule::CountInside(int64_t record, size_t run, int64_t block) const {
+  const DeltaRecordsView update = records_.host();
+  if (update.empty(record)) return 0;
+  if (as_dct_[shard_.runs[run].tensor]) return update.k;
+  return std::min(update.k, ExtentOf(shard_.runs[run].matrix, block).Elements());
+}
+
+int64_t DeltaRule::CountSent(absl::Span<const DeltaResult* const> results) const {
+  int64_t sent = 0;
+  for (const SegmentPart& part : parts_) {
+    if (results[part.segment.value()] == nullptr) continue;
+    for (int64_t b = 0; b < part.blocks.count; ++b)
+      sent += CountInside(part.first_pending + b, part.run, part.blocks.first + b);
+  }
+  return sent;
+}
+
+void DeltaRule::SumSquares(const RunSpans& begin, const RunSpans& x) {
+  int64_t first = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t pieces = PiecesOf(shard_.runs[i].matrix.elements);
+    shard_.deltas->SumSquares(begin[i], x[i], state_.error[i],
+                              {.moved = moved_.device().subspan(first, pieces),
+                               .buffer = buffer_.device().subspan(first, pieces)});
+    first += pieces;
+  }
+  moved_.CopyOut();
+  buffer_.CopyOut();
+}
+
+DeltaSums::Update DeltaRule::SumsOf(const DeltaRound& round) const {
+  const DeltaRecordsView update = records_.host();
+  DeltaSums::Update sums;
+  sums.done = SumOf(moved_.host());
+  sums.buffer = SumOf(buffer_.host());
+  int64_t record = 0;
+  for (size_t i = 0; i < shard_.runs.size(); ++i) {
+    for (int64_t b = 0; b < shard_.runs[i].matrix.Blocks(); ++b, ++record) {
+      if (update.empty(record)) continue;
+      const uint8_t code = update.codes[record];
+      const double scale = std::ldexp(static_cast<double>(ScaleOf(code)), -kScaleUnitBits);
+      sums.said += CountInside(record, i, b) * scale * scale;
+      ++sums.records;
+      sums.capped += code == round.caps[shard_.runs[i].tensor] ? 1 : 0;
+    }
+  }
+  return sums;
+}
+
+absl::Status DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
+  const bool was_pending = std::exchange(is_pending_, false);
+  const auto included = [](const DeltaResult* result) { return result != nullptr; };
+  if (!was_pending || std::ranges::none_of(results, included)) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(returned_.Resize(1));
+  returned_.Fill(0);
+  for (const SegmentPart& part : parts_) {
+    const DeltaResult* const result = results[part.segment.value()];
+    if (result == nullptr) continue;
+    const ShardRun& run = shard_.runs[part.run];
+    const SegmentDeltas segment =
+        shard_.result == nullptr ? OnHost(*result) : shard_.result->DeltasOf(part.segment);
+    const int64_t blocks = part.blocks.count;
+    shard_.deltas->Feedback(run.matrix, part.blocks, as_dct_[run.tensor],
+                            records_.OnDevice({.first = part.first_pending, .count = blocks}),
+                            ViewOf(segment, {.first = part.first_in_segment, .count = blocks}),
+                            state_.error[part.run], returned_.device().data());
+  }
+  returned_.CopyOut();
+  sums_.sent = CountSent(results);  // while the device works
+  DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
+  sums_.returned = static_cast<int64_t>(returned_.host()[0]);
+  return absl::OkStatus();
+}
+
+}  // namespace distro::worker

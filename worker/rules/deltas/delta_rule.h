@@ -1,0 +1,127 @@
+// A worker's round under the deltas method (docs/algorithm.md, "Deltas"): takes inner steps on the
+// worker's copy, adds their outcome to the error buffer, sends the largest values of the buffer as
+// an update, and subtracts the part that the result included. Works on a rank's runs of block rows,
+// on its device: the buffer by kernels/deltas_backend.h, the steps by inner_backend.h and
+// orthogonalizer.h. An operation enqueues all its work, then waits once.
+//
+//   copy x <- p
+//   rule.Step(step, norm, gradient, x);    // H times; skipped if loss or norm is not finite
+//   rule.IsFinite(beta, p, x)              // if so at all ranks:
+//   rule.Compress(round, p, x);            //   makes the pending update
+//   rule.Abandon();                        // else: nothing is pending
+//   rule.Feedback(results);                // when its round is committed
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/layout/layout.h"
+#include "common/method/deltas/update.h"
+#include "kernels/deltas_backend.h"
+#include "kernels/deltas_twin_records.h"
+#include "worker/rules/deltas/delta_readings.h"
+#include "worker/rules/deltas/inner_optimizer.h"
+#include "worker/rules/segment_parts.h"
+#include "worker/rules/update_rule.h"
+
+namespace distro::worker {
+
+// One inner step.
+struct InnerStep {
+  float rate = 0;
+  float clip_norm = 1;  // maximum norm of the gradient
+};
+
+// The factor that scales a gradient of this norm to at most `clip_norm`.
+inline float ClipScale(double norm, float clip_norm) {
+  return norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
+}
+
+// The parameters of a round, the same for all workers.
+struct DeltaRound {
+  float beta = 0;             // decay of the error buffer
+  int k = 0;                  // positions per block
+  std::vector<uint8_t> caps;  // [tensors]: the largest scale code
+};
+
+// The rule's element arrays, f32 [elements] for each run, borrowed: zeros for a new worker.
+struct DeltaState {
+  RunSpans error;   // e
+  RunSpans first;   // the inner optimizer's
+  RunSpans second;  // the inner optimizer's
+};
+
+class DeltaRule {
+ public:
+  // The state, and the arguments below, have one span per run of the shard. `tensors`: of the
+  // layout. `as_dct` [tensors]: the tensors sent as DCT (MuonTensors).
+  DeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
+            std::vector<bool> as_dct, DeltaState state);
+
+  // Takes a step with the gradient at `x`, whose norm over the whole model, `norm`, is finite;
+  // changes x and overwrites the gradient. Status: as InnerOptimizer::Step.
+  absl::Status Step(const InnerStep& step, double norm, const RunSpans& gradient,
+                    const RunSpans& x);
+
+  // Whether beta * e + (begin - x) is finite. If it is not at some rank, the worker abstains. Here
+  // and below, the status is the device's.
+  absl::StatusOr<bool> IsFinite(float beta, const RunSpans& begin, const RunSpans& x);
+  // e <- beta * e + (begin - x), and makes the pending update from it. Requires IsFinite.
+  absl::Status Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
+  // Instead of Compress: keeps e, leaves nothing pending, and resets the inner optimizer.
+  absl::Status Abandon();
+  // Resets to the state of a new worker: as Abandon, and e is 0.
+  absl::Status Forget();
+
+  // The update of the last Compress, over the blocks of the shard, run after run, in host memory;
+  // nullopt if there was none, or its feedback was applied.
+  std::optional<DeltaRecordsView> pending() const;
+
+  // The round of the pending update is committed: subtracts the included entries from e. `results`:
+  // the result of each segment, nullptr if the worker was not included in it.
+  absl::Status Feedback(absl::Span<const DeltaResult* const> results);
+  // Drops the pending update as not included.
+  void ForgetPending() { is_pending_ = false; }
+
+  const RunSpans& error() const { return state_.error; }
+  // The positions of the shard's blocks in the segments.
+  const std::vector<SegmentPart>& parts() const { return parts_; }
+  uint64_t inner_steps() const { return inner_.steps(); }
+  const DeltaSums& sums() const { return sums_; }
+
+  // Restores an earlier process's pending update; the elements come from the constructor.
+  absl::Status RestorePending(const DeltaUpdate& update);
+  void RestoreInnerSteps(uint64_t steps) { inner_.RestoreSteps(steps); }
+
+ private:
+  // The number of a pending record's positions inside the tensor; it is of this block of the run.
+  int CountInside(int64_t record, size_t run, int64_t block) const;
+  // That of all positions in the segments that have a result.
+  int64_t CountSent(absl::Span<const DeltaResult* const> results) const;
+  // Squares of the movement and of the new buffer; enqueued.
+  void SumSquares(const RunSpans& begin, const RunSpans& x);
+  // Sums of the update that was made from the buffer.
+  DeltaSums::Update SumsOf(const DeltaRound& round) const;
+
+  const RuleShard shard_;
+  const std::vector<SegmentPart> parts_;
+  const std::vector<bool> as_dct_;
+  const DeltaState state_;
+  InnerOptimizer inner_;
+  TwinRecords records_;  // of the pending update
+  bool is_pending_ = false;
+  TwinArray<uint32_t> not_finite_;  // [1], of IsFinite
+  TwinArray<uint64_t> returned_;    // [1], of Feedback
+  TwinArray<double> moved_;         // of the pieces of all runs; buffer_ too
+  TwinArray<double> buffer_;
+  DeltaSums sums_;
+};
+
+}  // namespace distro::worker

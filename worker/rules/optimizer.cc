@@ -1,0 +1,86 @@
+#include "worker/rules/optimizer.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/parallel.h"
+
+namespace distro::worker {
+
+std::vector<Optimizer::Piece> Optimizer::PiecesOf(const Layout& layout,
+                                                  const std::vector<RankRule>& ranks) {
+  std::vector<Piece> pieces;
+  for (const RankRule& rank : ranks) {
+    int64_t pending = 0;
+    for (const ShardRun& run : rank.runs) {
+      pieces.push_back({.rule = rank.rule,
+                        .first_block = layout.tensors()[run.tensor].first_block + run.first_block,
+                        .blocks = run.matrix.Blocks(),
+                        .first_pending = pending});
+      pending += run.matrix.Blocks();
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.first_block < b.first_block; });
+  return pieces;
+}
+
+Optimizer::Optimizer(const Layout* layout, const UpdateRuleKind* kind, std::vector<RankRule> ranks)
+    : layout_(layout), kind_(kind), ranks_(std::move(ranks)), pieces_(PiecesOf(*layout, ranks_)) {}
+
+bool Optimizer::TakePending(RoundId round) {
+  if (!pending_.has_value() || pending_->round != round) return false;
+  pending_.reset();
+  return true;
+}
+
+std::vector<absl::string_view> Optimizer::PendingPieces(SegmentId segment, int array) const {
+  const int64_t begin = layout_->SegmentFirstBlock(segment);
+  const int64_t end = begin + layout_->SegmentBlocks(segment);
+  auto piece = std::upper_bound(
+      pieces_.begin(), pieces_.end(), begin,
+      [](int64_t block, const Piece& p) { return block < p.first_block + p.blocks; });
+  std::vector<absl::string_view> bytes;
+  for (; piece != pieces_.end() && piece->first_block < end; ++piece) {
+    const int64_t first = std::max(begin, piece->first_block);
+    const int64_t last = std::min(end, piece->first_block + piece->blocks);
+    const BlockArray all = piece->rule->pending()[array];
+    const int64_t offset = piece->first_pending + first - piece->first_block;
+    bytes.emplace_back(all.bytes.data() + offset * all.block_bytes,
+                       (last - first) * all.block_bytes);
+  }
+  return bytes;
+}
+
+std::vector<SharedBytes> Optimizer::Encode(int threads) const {
+  std::vector<SharedBytes> payloads(layout_->segments());
+  RunParallel(threads, static_cast<int64_t>(payloads.size()), [&](int /*thread*/, int64_t i) {
+    payloads[i] = EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
+  });
+  return payloads;
+}
+
+SharedBytes Optimizer::EncodeSegment(SegmentId segment) const {
+  BlockBytes blocks(kind_->block_bytes(pending_->k).size());
+  for (size_t array = 0; array < blocks.size(); ++array) {
+    for (const absl::string_view piece : PendingPieces(segment, static_cast<int>(array)))
+      blocks[array].append(piece.data(), piece.size());
+  }
+  return std::make_shared<const std::string>(
+      kind_->encode(IdentifyPayload(*layout_, pending_->round, segment), pending_->k, blocks));
+}
+
+std::vector<TensorPieces> Optimizer::elements() const {
+  std::vector<TensorPieces> arrays(kind_->element_arrays, TensorPieces(layout_->tensors().size()));
+  for (const RankRule& rank : ranks_) {
+    for (size_t array = 0; array < arrays.size(); ++array) {
+      for (size_t i = 0; i < rank.runs.size(); ++i)
+        arrays[array][rank.runs[i].tensor].push_back(rank.rule->elements()[array][i]);
+    }
+  }
+  return arrays;
+}
+
+}  // namespace distro::worker
