@@ -67,8 +67,9 @@ TEST(PlanFormulasTest, PayloadsOfDeltasAreWithinThreeHundredthsOfMeasuredOnes) {
   EXPECT_NEAR(bits(32), 32 * 9.57, 0.03 * 32 * 9.57);
 }
 
-// What a worker of eight received a round of a model of 76 blocks, docs/learning.md, "Every method,
-// tuned": tables of so small a model weigh as much as some blocks, and workers agree a little.
+// What a worker of eight received a round of a model of 76 blocks, bench/convergence/README.md,
+// "Every method, tuned": tables of so small a model weigh as much as some blocks, and workers agree
+// a little.
 TEST(PlanFormulasTest, ResultsOfDeltasAreNearThoseOfTheStudy) {
   EXPECT_NEAR(MostBytes(76, 8 * 32, kDeltaResultBits), 15.7e3, 0.05 * 15.7e3);
   EXPECT_NEAR(MostBytes(76, 8 * 8, kDeltaResultBits), 5.55e3, 0.05 * 5.55e3);
