@@ -267,8 +267,8 @@ TEST(PlanTest, TheProgramItselfIsNamed) {
   EXPECT_THAT(plan->text, HasSubstr("the worker's program itself: 160 MB of the host more"));
 }
 
-// Rows of docs/performance.md, "Aggregator under load" and "Both methods": what was measured is
-// below what is planned, and not far below.
+// Rows of bench/aggregator_load/README.md and of docs/performance.md, "Both methods": what was
+// measured is below what is planned, and not far below.
 TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {
   struct Row {
     bool deltas;
