@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tables measured on this machine into a page: the text between `<!-- table: NAME -->` and `<!-- end -->` becomes
-the day, the machine and NAME.txt.
+"""Writes tables measured on this machine into pages: on the one that has the place, the text between `<!-- table: NAME -->`
+and `<!-- end -->` becomes the day, the machine and NAME.txt.
 
-    bench/page.py docs/performance.md build/reproduce/load.txt
+    bench/page.py --page docs/performance.md --page bench/wire/README.md build/reproduce/load.txt
 """
 import argparse
 import datetime
@@ -45,6 +45,16 @@ def fill(page, contents):
     page.write_text(filled(page, contents))
 
 
+def fill_each(pages, contents):
+    """Replaces these tables, each on the one of the pages that has its place."""
+    pending = dict(contents)
+    for page in pages:
+        text = page.read_text()
+        fill(page, {name: pending.pop(name) for name in list(pending) if f"<!-- table: {name} -->" in text})
+    if pending:
+        raise SystemExit(f"{', '.join(map(str, pages))}: no place for {', '.join(pending)}")
+
+
 def measured(file):
     """A table below the date of its file and this machine's name."""
     return f"{datetime.date.fromtimestamp(file.stat().st_mtime)}, {hardware()}:\n\n{file.read_text().strip()}"
@@ -52,10 +62,10 @@ def measured(file):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path, action="append", required=True)
     parser.add_argument("tables", type=pathlib.Path, nargs="+")
     options = parser.parse_args()
-    fill(options.page, {file.stem: measured(file) for file in options.tables})
+    fill_each(options.page, {file.stem: measured(file) for file in options.tables})
 
 
 if __name__ == "__main__":

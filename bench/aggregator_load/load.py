@@ -4,7 +4,7 @@ deltas, beside a plain gRPC streaming loop that moves the same bytes on the same
 
     bench/aggregator_load/load.py --build build/release            W = 8, 32, 128, 512
     bench/aggregator_load/load.py --build build/release --short    W = 8, 32; half a minute on two cores, two with deltas
-    bench/aggregator_load/load.py ... --short --method signs deltas   both methods in turn
+    bench/aggregator_load/load.py ... --short --method deltas signs   both methods in turn
     bench/aggregator_load/load.py ... --text FILE --out build/wire   also the updates of workers that learn from the text, recorded first
 
 Workers and aggregator share the machine's cores, as floor's both ends do. One round goes first and is not measured. Random updates

@@ -91,7 +91,7 @@ def length(lab):
 
     def neighbours_of(rate, rates):
         return rates[max(0, rates.index(rate) - 1):rates.index(rate) + 1]
-    names = [*SHOWN[:2], "Muon inside, H = 1, K = 32", *SHOWN[2:]]
+    names = [*SHOWN[:2], "deltas, H = 1, K = 32", *SHOWN[2:]]
     return table(["method", "rates", *(f"{steps} steps" for steps in (100, 300, 1000, 3000))], rows_of(lab, [(name, name) for name in names], cells))
 
 
@@ -162,7 +162,7 @@ def transform(lab):
         longer = best.having(steps=1000, warmup=100, lr=best.lr / 2)
         lab.run([longer])
         return [tried, ", ".join(f"{best.value(field):g}" for field in grids), loss_of_seeds(lab, best), *(f"{loss:.3f}" for loss in lab.known([longer]).values())]
-    names = [name for name in METHODS if name.startswith("Muon inside")]
+    names = [name for name in METHODS if name.startswith("deltas,")]
     variants = [(f"{name}, {what}", (name, on)) for what, on in (("DCT of matrices", None), ("the block", "none"), ("DCT of everything", "all"))
                 for name in names if on != "all" or "K = 32" in name]
     return table(["method", "settings tried", "rate, beta, mu", "held-out loss", "1000 steps, half the rate"], rows_of(lab, variants, cells))

@@ -5,7 +5,8 @@ of a screening. Continues where it stopped: a finished run is a line of results/
     bench/convergence/study.py --build build/release --text FILE --out build/study             runs what is missing, the most important first
     bench/convergence/study.py ... --question kept --question attackers                         only those
     bench/convergence/study.py ... --short                                                      two runs of a hundred steps, also if finished before
-    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes the finished runs into the page
+    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes the finished runs into this page
+                                                                                                and README.md beside this file
 
 Every question (questions.py) prints a table; tuning.py has the methods and how they are tuned, lab.py models, tokens and steps of all runs. A
 second --text is the one of the question `sizes`.
@@ -16,7 +17,8 @@ import pathlib
 import statistics
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 import cost  # noqa: E402
 import curves  # noqa: E402
 import page  # noqa: E402
@@ -47,7 +49,7 @@ def known(lab, names, drawn):
 
 def draw_cost(lab, folder):
     """The mean loss of six methods against what they send."""
-    found = known(lab, (*SHOWN, "Muon inside, H = 1, K = 32"), lambda run: (
+    found = known(lab, (*SHOWN, "deltas, H = 1, K = 32"), lambda run: (
         8 * bytes_of(lab, run)[0] / parameters(MODELS[run.model]), statistics.mean(lab.losses(run.seeds()))))
     if found:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,12 +76,12 @@ def answer(lab, name):
     return "\n".join(known) + rest
 
 
-def write_report(lab, file):
-    """Fills in the page's tables for every question and for `conditions`."""
+def write_report(lab, pages):
+    """Fills in the tables for every question and `conditions`, each on the page that has its place."""
     tables = {name: answer(lab, name) for name in QUESTIONS}
     tables["conditions"] = (f"{datetime.date.today()}: {lab.count()} runs, of {STEPS} steps of {TOKENS} tokens unless stated. "
                             "Losses are held-out, in nats a byte; of one seed, or mean and range of three.")
-    page.fill(file, tables)
+    page.fill_each(pages, tables)
 
 
 def main():
@@ -87,16 +89,16 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with bin/convergence and bin/distroctl")
     parser.add_argument("--text", type=pathlib.Path, action="append", required=True, help="text to learn from, a megabyte or more; a second one for `sizes`")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for models and scratch files")
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "results", help="folder of *.jsonl, one line per finished run")
+    parser.add_argument("--results", type=pathlib.Path, default=HERE / "results", help="folder of *.jsonl, one line per finished run")
     parser.add_argument("--jobs", type=int, default=1, help="parallel runs, one core each")
     parser.add_argument("--question", action="append", choices=QUESTIONS, help="default: all")
     parser.add_argument("--short", action="store_true", help="only AdamW and signs once, a hundred steps")
-    parser.add_argument("--report", type=pathlib.Path, help="page into which the tables of the finished runs are written")
+    parser.add_argument("--report", type=pathlib.Path, help="page that gets tables of the finished runs; its folder's images are drawn")
     options = parser.parse_args()
     results = options.out / "results" if options.short else options.results
     lab = Lab(options.build, options.text, options.out, results, jobs=0 if options.report else options.jobs)
     if options.report:
-        write_report(lab, options.report)
+        write_report(lab, [options.report, HERE / "README.md"])
         draw_curves(lab, options.report.parent / "images")
         draw_cost(lab, options.report.parent / "images")
         return

@@ -91,18 +91,18 @@ SIGNS = {"lr": (1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "beta": BETAS}
 INSIDE = {"lr": 4e-3, "beta": 0.8, "inner": "adamw", "beta1": 0.7, "beta2": 0.99}
 # First guesses, and the fields to tune.
 METHODS = {
-    "Muon inside, H = 1, K = 32": (deltas(1, 32, lr=1.6e-2, beta=0.7, mu=0.9), MUON),
-    "Muon inside, H = 5, K = 32": (deltas(5, 32, lr=1.6e-2, beta=0.8, mu=0.8), MUON),
+    "deltas, H = 1, K = 32": (deltas(1, 32, lr=1.6e-2, beta=0.7, mu=0.9), MUON),
+    "deltas, H = 5, K = 32": (deltas(5, 32, lr=1.6e-2, beta=0.8, mu=0.8), MUON),
     "AdamW, All-Reduce": (Run(method="adamw", lr=2e-3, beta1=0.7, beta2=0.99), {"lr": RATES} | DECAYS),
     "Muon, All-Reduce": (Run(method="muon", lr=8e-3, beta=0.95, beta1=0.9, beta2=0.95), CHOICES | DECAYS),
-    "Muon inside, H = 1, K = 8": (deltas(1, 8, lr=1.6e-2, beta=0.8, mu=0.9), MUON),
-    "Muon inside, H = 5, K = 8": (deltas(5, 8, lr=1.6e-2, beta=0.8, mu=0.8), MUON),
-    "AdamW inside, H = 1, K = 32": (deltas(1, 32, **INSIDE), CHOICES),
-    "AdamW inside, H = 5, K = 32": (deltas(5, 32, **INSIDE), CHOICES),
+    "deltas, H = 1, K = 8": (deltas(1, 8, lr=1.6e-2, beta=0.8, mu=0.9), MUON),
+    "deltas, H = 5, K = 8": (deltas(5, 8, lr=1.6e-2, beta=0.8, mu=0.8), MUON),
+    "deltas of AdamW, H = 1, K = 32": (deltas(1, 32, **INSIDE), CHOICES),
+    "deltas of AdamW, H = 5, K = 32": (deltas(5, 32, **INSIDE), CHOICES),
     "signs, K = 32": (Run(method="signs", lr=5e-3, beta=0.98, k=32), SIGNS),
     "signs, K = 128": (Run(method="signs", lr=5e-3, beta=0.98, k=128), SIGNS),
 }
-SHOWN = ("AdamW, All-Reduce", "Muon, All-Reduce", "Muon inside, H = 1, K = 8", "Muon inside, H = 5, K = 32", "signs, K = 32")
+SHOWN = ("AdamW, All-Reduce", "Muon, All-Reduce", "deltas, H = 1, K = 8", "deltas, H = 5, K = 32", "signs, K = 32")
 # The base settings of which each question changes one: near the results of tuning these two.
 BASES = (("H = 1", deltas(1, 32, lr=1.6e-2, beta=0.7, mu=0.9)), ("H = 5", deltas(5, 32, lr=1.6e-2, beta=0.8, mu=0.8)))
 

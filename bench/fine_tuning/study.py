@@ -3,7 +3,7 @@
 same questions, which lm-eval scores, before and after. Continues where it stopped: a finished run is a line of results.jsonl.
 
     .deps/transformers/bin/python3 bench/fine_tuning/study.py run --programs build/dev/bin --package build/dev/python --out build/fine_tuning
-    .deps/transformers/bin/python3 bench/fine_tuning/study.py page        # writes the tables into docs/fine_tuning.md
+    .deps/transformers/bin/python3 bench/fine_tuning/study.py page        # writes the tables into docs/fine_tuning.md and README.md beside this
 
 A run is `distro-train local` with examples/python/finetune.py; 120 steps of 32 conversations, which the workers share. The text is that of
 Debian's perl-doc.
@@ -127,10 +127,10 @@ def main():
     command.add_argument("--jobs", type=int, default=1, help="runs at a time")
     command.add_argument("--threads", type=int, default=1, help="of each process of a run")
     command.add_argument("--base_steps", type=int, default=1200, help="of the base model")
-    commands.add_parser("page", help="write docs/fine_tuning.md")
+    commands.add_parser("page", help="write the tables into their pages")
     args = parser.parse_args()
     if args.command == "page":
-        tables.write(ROOT / "docs" / "fine_tuning.md")
+        tables.write([ROOT / "docs" / "fine_tuning.md", ROOT / "bench" / "fine_tuning" / "README.md"])
         return
     study = Study(args)
     study.prepare()

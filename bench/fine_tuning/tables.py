@@ -1,4 +1,4 @@
-"""The tables of docs/fine_tuning.md, of the finished runs."""
+"""The tables of docs/fine_tuning.md and of README.md beside this file, of the finished runs."""
 import dataclasses
 import datetime
 import statistics
@@ -6,7 +6,7 @@ import statistics
 import page
 import runs
 
-NAMES = {None: "Trainer alone, AdamW", "muon": "Muon inside", "adamw": "AdamW inside"}
+NAMES = {None: "Trainer alone, AdamW", "muon": "deltas", "adamw": "deltas of AdamW"}
 
 
 def scores(finished, best):
@@ -44,12 +44,12 @@ def others_table(finished):
 TITLES = {"local_steps": "H = {}", "kept": "K = {}", "workers": "W = {}", "dtype": "{} in memory"}
 
 
-def write(file):
+def write(pages):
     lines = runs.lines_of(runs.RESULTS)
     finished = runs.finished_runs()
     before = next(line for line in lines if not line["run"])
     devices = " and ".join(sorted({line["device"] for line in lines}))
-    page.fill(file, {
+    page.fill_each(pages, {
         "conditions": f"{datetime.date.today()}, {devices}: {len(finished)} runs. Before: {100 * before['accuracy']:.1f} % right, "
                       f"loss {before['loss']:.3f}.",
         "whole": main_table(finished, 0), "adapters": main_table(finished, 16), "others": others_table(finished)})

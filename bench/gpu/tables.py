@@ -134,14 +134,14 @@ def learning_table(document):
 
 # Page, table, parts, and what makes it of their steps.
 TABLES = (
-    ("docs/kernels.md", "gpu_machine", ("machine",), machine_table),
-    ("docs/kernels.md", "gpu_tests", ("tests", "nodes"), tests_table),
-    ("docs/kernels.md", "gpu_sanitizers", ("sanitizers",), sanitizers_table),
-    ("docs/kernels.md", "gpu_kernels", ("kernels",), kernels_table),
+    ("bench/gpu/README.md", "gpu_machine", ("machine",), machine_table),
+    ("bench/gpu/README.md", "gpu_tests", ("tests", "nodes"), tests_table),
+    ("bench/gpu/README.md", "gpu_sanitizers", ("sanitizers",), sanitizers_table),
+    ("bench/gpu/README.md", "gpu_kernels", ("kernels",), kernels_table),
     ("docs/performance.md", "gpu_training", ("training", "large", "compile"), training_table),
-    ("docs/performance.md", "gpu_variants", ("variants",), variants_table),
+    ("bench/gpu/README.md", "gpu_variants", ("variants",), variants_table),
     ("docs/performance.md", "gpu_rounds", ("rounds",), rounds_table),
-    ("docs/fsdp.md", "gpu_replicas", ("replicas",), replicas_table),
+    ("bench/gpu/README.md", "gpu_replicas", ("replicas",), replicas_table),
     ("docs/learning.md", "gpu_learning", ("learning",), learning_table),
 )
 

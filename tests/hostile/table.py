@@ -1,4 +1,4 @@
-"""Rows of docs/hostile.md."""
+"""Rows of README.md beside this file, from which docs/hostile.md takes some."""
 from attacks import ATTACKS
 
 SAYS = {"calm": "no attack", "everything": "all at once", "everything_same_address": "all at once, from the workers' address"}

@@ -2,10 +2,10 @@
 """The machine code of the GPU's kernels: what it may not contain, and its budgets.
 
     tests/kernels/machine_code.py build/cuda/kernels/cuda/libdistro_kernels_cuda.a   # prints the table
-        --update   # writes it to docs/kernels.md
+        --update   # writes it to tests/kernels/README.md
         --check    # the test
 
-The table of docs/kernels.md is the budget: the check fails if a kernel has more registers or shared memory than it
+The table of tests/kernels/README.md is the budget: the check fails if a kernel has more registers or shared memory than it
 says, or instructions beyond SLACK. It also fails where code would not give the bits of a CPU: a multiply-add in a
 kernel whose source has none (FUSED has the others), an operation that flushes denormals; and where a kernel uses
 local memory, which is where registers spill to.
@@ -24,7 +24,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "kernels.md"
+PAGE = ROOT / "tests" / "kernels" / "README.md"
 TABLE = re.compile(r"(<!-- table: machine_code -->\n).*?(<!-- end -->)", re.S)
 
 # As the page names them, in its order.

@@ -11,7 +11,7 @@ import sys
 
 SOURCE_FOLDERS = ("bench", "cmake", "common", "kernels", "proto", "scripts", "server", "tests", "tools", "worker")
 BINARIES = (".bin", ".payload", ".safetensors", ".pyc")
-PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
+PAGES = ("*.md", "bench/**/*.md", "docs/**/*.md", "examples/**/*.md", "tests/**/*.md")
 
 
 def prose(text):

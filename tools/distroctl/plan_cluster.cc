@@ -14,8 +14,8 @@ namespace {
 constexpr double kSecondsADay = 86400;
 constexpr double kGibi = 1024.0 * 1024 * 1024;
 
-// docs/performance.md, "Aggregator under load", its most expensive rows: seconds of processor time
-// per position that a worker sends.
+// The most expensive rows of bench/aggregator_load/README.md and docs/performance.md, "Both
+// methods": seconds of processor time per position that a worker sends.
 constexpr double kSignsSecondsAPosition = 38e-9;
 constexpr double kDeltasSecondsAPosition = 70e-9;
 // Above this share of a round the aggregator, not links and GPUs, limits the rate.

@@ -15,7 +15,7 @@ import questions  # noqa: E402
 import study  # noqa: E402
 import tuning  # noqa: E402
 
-METHOD = "Muon inside, H = 1, K = 32"
+METHOD = "deltas, H = 1, K = 32"
 
 
 class FakeLab(lab.Lab):
@@ -99,13 +99,13 @@ class StudyTest(unittest.TestCase):
         page = self.out / "page.md"
         page.write_text("".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in (*questions.QUESTIONS, "conditions")))
         self.lab(1).losses([tuning.BASES[0][1], tuning.BASES[0][1].having(values="float")])
-        study.write_report(self.lab(0), page)
+        study.write_report(self.lab(0), [page])
         text = page.read_text()
         self.assertNotIn("AdamW, All-Reduce", text)
         self.assertIn("9 rows have not been run yet.", text)
         self.assertIn("Not answered yet", text)
         self.assertIn("| H = 1, floats | 2.209 | 1 kB | 2 kB |", text)
-        study.write_report(self.lab(0), page)
+        study.write_report(self.lab(0), [page])
         self.assertEqual(page.read_text(), text)
 
     def test_what_was_tuned_is_drawn(self):
@@ -119,7 +119,7 @@ class StudyTest(unittest.TestCase):
         page = self.out / "page.md"
         page.write_text("nothing\n")
         with self.assertRaises(SystemExit):
-            study.write_report(self.lab(0), page)
+            study.write_report(self.lab(0), [page])
 
     def test_a_hostile_worker_that_was_suspected_is_left_out_in_a_further_run(self):
         rows = questions.attackers(self.lab(1)).splitlines()

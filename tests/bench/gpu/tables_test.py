@@ -150,7 +150,7 @@ class TablesTest(unittest.TestCase):
     def test_a_table_names_its_day_and_its_hardware(self):
         self.store.store(document("replicas", {"deltas": outcome({"rounds": 40, "reported": 80, "different": 0,
                                                                      "phases": {"compress": 0.4}})}, complete=False))
-        told = self.table("docs/fsdp.md", "gpu_replicas").splitlines()
+        told = self.table("bench/gpu/README.md", "gpu_replicas").splitlines()
         self.assertEqual(told[0], "2026-12-01, NVIDIA H100 80GB HBM3, driver 580.1, 16 cores of a processor, version v1; "
                                   "not all of its steps have run:")
         self.assertIn("| deltas | 40 | 80 | 0 | equal |", told)
@@ -160,11 +160,11 @@ class TablesTest(unittest.TestCase):
         ours = [{"name": "copy", "parameters": 1000000000, "bytes": 8, "median_ms": 2.0},
                 {"name": "compress k=4", "parameters": 1000000000, "bytes": 12, "median_ms": 6.0}]
         self.store.store(document("kernels", {"ours": outcome(*ours), "pytorch": outcome({"name": "compress k=4", "median_ms": 90.0})}))
-        told = self.table("docs/kernels.md", "gpu_kernels")
+        told = self.table("bench/gpu/README.md", "gpu_kernels")
         self.assertIn("The copy moves 4.00 TB/s", told)
         self.assertIn("| compress k=4 | 6.000 | 3.000 | 2.00 | 90.0 | 15.0 |", told)
         self.store.store(document("kernels", {"ours": outcome(state="failed", why="status 1")}))
-        self.assertIn("Failed", self.table("docs/kernels.md", "gpu_kernels"))
+        self.assertIn("Failed", self.table("bench/gpu/README.md", "gpu_kernels"))
 
     def test_training_is_compared_with_eager(self):
         def step(name, rate):
@@ -178,11 +178,11 @@ class TablesTest(unittest.TestCase):
 
     def test_tests_that_did_not_pass_are_named(self):
         steps = {"cuda_test": outcome({"passed": 3, "skipped": []}),
-                 "apply_test": outcome({"passed": 0, "skipped": []}, state="hung", why="no end within 120 s, in A.B"),
+                 "signs_apply_test": outcome({"passed": 0, "skipped": []}, state="hung", why="no end within 120 s, in A.B"),
                  "worker_gpu_test C.D": outcome({"passed": 0, "skipped": ["C.D"]}, state="skipped", why="needs 2 GPU")}
         self.store.store(document("tests", steps))
-        told = self.table("docs/kernels.md", "gpu_tests").splitlines()
-        self.assertEqual(told[-2:], ["| kernels | 2 | 1 | 3 | apply_test hung: no end within 120 s, in A.B |",
+        told = self.table("bench/gpu/README.md", "gpu_tests").splitlines()
+        self.assertEqual(told[-2:], ["| kernels | 2 | 1 | 3 | signs_apply_test hung: no end within 120 s, in A.B |",
                                      "| ranks and nodes | 1 | 0 | 0 | worker_gpu_test C.D skipped: needs 2 GPU |"])
 
     def test_losses_are_compared_at_equal_tokens(self):

@@ -66,6 +66,16 @@ class TableTest(unittest.TestCase):
             with self.assertRaises(SystemExit):
                 page.fill(file, {"three": "nothing"})
 
+    def test_a_table_goes_to_the_page_that_has_its_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pages = [pathlib.Path(folder) / name for name in ("a.md", "b.md")]
+            for file, name in zip(pages, ("one", "two")):
+                file.write_text(f"<!-- table: {name} -->\n<!-- end -->\n")
+            page.fill_each(pages, {"two": "2", "one": "1"})
+            self.assertEqual([file.read_text().splitlines()[1] for file in pages], ["1", "2"])
+            with self.assertRaises(SystemExit):
+                page.fill_each(pages, {"three": "nothing"})
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -67,8 +67,9 @@ TEST(PlanFormulasTest, PayloadsOfDeltasAreWithinThreeHundredthsOfMeasuredOnes) {
   EXPECT_NEAR(bits(32), 32 * 9.57, 0.03 * 32 * 9.57);
 }
 
-// What a worker of eight received a round of a model of 76 blocks, docs/learning.md, "Every method,
-// tuned": tables of so small a model weigh as much as some blocks, and workers agree a little.
+// What a worker of eight received a round of a model of 76 blocks, bench/convergence/README.md,
+// "Every method, tuned": tables of so small a model weigh as much as some blocks, and workers agree
+// a little.
 TEST(PlanFormulasTest, ResultsOfDeltasAreNearThoseOfTheStudy) {
   EXPECT_NEAR(MostBytes(76, 8 * 32, kDeltaResultBits), 15.7e3, 0.05 * 15.7e3);
   EXPECT_NEAR(MostBytes(76, 8 * 8, kDeltaResultBits), 5.55e3, 0.05 * 5.55e3);
@@ -266,8 +267,8 @@ TEST(PlanTest, TheProgramItselfIsNamed) {
   EXPECT_THAT(plan->text, HasSubstr("the worker's program itself: 160 MB of the host more"));
 }
 
-// Rows of docs/performance.md, "Aggregator under load" and "Both methods": what was measured is
-// below what is planned, and not far below.
+// Rows of bench/aggregator_load/README.md and of docs/performance.md, "Both methods": what was
+// measured is below what is planned, and not far below.
 TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {
   struct Row {
     bool deltas;
