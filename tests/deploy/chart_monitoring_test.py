@@ -1,6 +1,7 @@
 """The chart distro-monitoring: what it renders is valid, is what the files of Prometheus and Grafana hold, and follows its values."""
 import json
 import re
+import shutil
 
 import helm_python as helm
 import pytest
@@ -50,6 +51,15 @@ def test_by_default_it_carries_the_files_unchanged():
     assert boards == {f.name: json.loads(f.read_text()) for f in MONITORING.glob("dashboards/*.json")}
     pages = maps["distro-monitoring-consoles"]["data"]
     assert pages == {f.name: f.read_text() for f in MONITORING.glob("consoles/*")}
+
+
+@pytest.mark.parametrize("path", ["dashboards/distro.json", "consoles/distro.lib", "parameters/distro-alerts.yml"])
+@pytest.mark.parametrize("change", [lambda file: file.unlink(), lambda file: file.write_text(file.read_text() + "\n")], ids=["missing", "old"])
+def test_it_does_not_install_without_what_is_generated(tmp_path, path, change):
+    chart = shutil.copytree(MONITORING, tmp_path / "distro-monitoring")
+    change(chart / path)
+    with pytest.raises(helm.HelmRenderError, match=f"{path} is missing or .*: run scripts/generate_dashboards"):
+        render({}, chart=chart)
 
 
 def test_values_have_the_defaults_of_the_rules():

@@ -2,7 +2,8 @@
 of 1:10, the Prometheus that it starts, every panel, the pages in Chromium.
 
 Each machine has a network, /etc/hosts and /srv of its own (machines.py), so that names, ports and folders are those of the page.
-Two things are replaced: the folder of programs is the build's, and the worker's block is also typed with w1 and w3 for w2."""
+Three things differ: the folder of programs is the build's, nothing is installed, and the worker's block is also typed with w1 and w3
+for w2."""
 import contextlib
 import json
 import math
@@ -71,7 +72,9 @@ class Path:
 
     def follow(self):
         prepare, look = quickstart.commands("")
+        (install,) = quickstart.commands("install")
         self.main.bash(prepare.replace("$PWD/build/dev/bin", os.environ["DISTRO_BIN"]), SOURCE)
+        self.main.bash("".join(line for line in install.splitlines(True) if not line.startswith("apt-get")), DISTRO)
         for kind in ("aggregator", "archiver", "prometheus"):
             (command,) = quickstart.commands(kind)
             self.start(self.main, kind, command)

@@ -34,6 +34,11 @@ def test_chart_is_that_of_the_sources(one):
             assert packed.render(values) == source.render(values)
 
 
+def test_monitoring_chart_has_what_is_generated(one):
+    with helm_python.Chart.load_archive(one("distro-monitoring-*.tgz").read_bytes()) as packed:
+        packed.render({})  # which fails without
+
+
 @pytest.fixture(scope="module")
 def bill(one):
     return json.loads(one("distro-*.cdx.json").read_text())

@@ -102,7 +102,7 @@ def test_quickstart_over_the_internet(machine):
     # 5 and 9 say that this link would hold the run up: while others train here it may.
     machine.type(shell + look.replace("w2.invite ", "w2.invite || test $? = 5 -o $? = 9 ", 1), "/root/quickstart/w2")
     machine.await_line(aggregator, r"round committed round=3 .*")
-    machine.type(commands["install"], CHECKOUT, internet=True)
+    machine.type(shell + commands["install"], CHECKOUT, internet=True)
     machine.await_line(machine.start("prometheus", shell + commands["prometheus"], "/srv/distro"), "ready to receive web requests")
     for page in ("http://127.0.0.1:7701/", "http://127.0.0.1:9090/consoles/distro.html"):
         assert page in (SOURCE / QUICKSTART).read_text()
