@@ -20,7 +20,7 @@ def described():
     rows, optional, section = {}, set(), ""
     for line in PAGE.read_text().splitlines():
         section = line.lstrip("# ") if line.startswith("#") else section
-        row = re.match(r"\| `([a-z_]+)` \| (counter|gauge|histogram) \| ?(.*?) ?\| (.*)", line)
+        row = re.match(r"\| `([a-z_]+)` \| (counter|gauge|histogram)(.*?) \| (.*)", line)
         if row:
             rows[row[1]] = (row[2], set(re.findall(r"`(\w+)`", row[3])), row[4])
             if section == ELSEWHERE or "absent with" in row[4].lower():

@@ -14,14 +14,16 @@ def row_of(message):
     words = re.sub(r"a \w+ has no length", "a TYPE has no length", words)
     for row in SECTION.splitlines():
         if f"`{words}`" in row:
-            return row.split(" | ")[2].strip("`")
+            return row.split(" | ")[2].strip("` |")
     return None
 
 
 def classes_by_code():
-    """[(exit code, class)] of the rows that have both."""
-    found = re.findall(r" \| (\d+)(?:; [^|]*)? \| `(\w+)` \| ", PAGE)
-    return [(int(code), name) for code, name in found]
+    """[(exit code, class)] of the table of exceptions."""
+    found = []
+    for first, last, names in re.findall(r"^\| (\d+)(?: to (\d+))? \| (`\w+`(?:, `\w+`)*) \|$", PAGE, re.M):
+        found += [(code, name) for code in range(int(first), int(last or first) + 1) for name in re.findall(r"\w+", names)]
+    return found
 
 
 def reasons_by_code():

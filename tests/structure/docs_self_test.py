@@ -63,6 +63,13 @@ class DocsTest(unittest.TestCase):
         self.write("docs/decisions/0002-lost.md", "# Lost\n")
         self.assertEqual(self.complaints(), ["docs/README.md: docs/decisions/0002-lost.md is not in the index"])
 
+    def test_index_of_a_folder(self):
+        self.write("docs/decisions/0002-lost.md", "# Lost\n")
+        self.write("docs/decisions/README.md", "# Decisions\n[lost](0002-lost.md)\n")
+        self.assertEqual(len(self.complaints()), 2)
+        self.append("docs/README.md", "[decisions](decisions/README.md)\n")
+        self.assertEqual(self.complaints(), [])
+
     def test_index_that_is_missing(self):
         (self.root / "docs/README.md").unlink()
         self.assertEqual(len([c for c in self.complaints() if "is not in the index" in c]), 2)

@@ -1,5 +1,5 @@
-"""Holds the pages to what they point at: every page of docs/ is in its index, every relative link leads to a file, an
-anchor to a heading of it, and every page that a source file names exists.
+"""Holds the pages to what they point at: every page of docs/ is in its index or in that of its folder, every relative link
+leads to a file, an anchor to a heading of it, and every page that a source file names exists.
 
 usage: docs_test.py ROOT_OF_THE_SOURCES
 """
@@ -61,9 +61,15 @@ def check_links(root):
     return complaints
 
 
+def linked_from(index):
+    return {target_of(index, target)[0] for target in links(index.read_text())} if index.exists() else set()
+
+
 def check_index(root):
     index = root / "docs" / "README.md"
-    linked = {target_of(index, target)[0] for target in links(index.read_text())} if index.exists() else set()
+    linked = linked_from(index)
+    for inner in [page for page in linked if page.name == "README.md" and page.is_relative_to(root / "docs")]:
+        linked |= linked_from(inner)  # the index of a folder
     return [f"docs/README.md: {page.relative_to(root)} is not in the index"
             for page in pages(root) if page.is_relative_to(root / "docs") and page not in linked | {index}]
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -23,12 +24,13 @@ std::map<std::string, Row> RowsOf(const std::string& page, const std::string& pr
   std::map<std::string, Row> rows;
   for (absl::string_view line : absl::StrSplit(page, '\n')) {
     if (!absl::StartsWith(line, absl::StrCat("| `", prefix))) continue;
-    const std::vector<std::string> cells = absl::StrSplit(line, absl::MaxSplits('|', 4));
-    if (cells.size() < 5) continue;
+    const std::vector<std::string> cells = absl::StrSplit(line, absl::MaxSplits('|', 3));
+    if (cells.size() < 4) continue;
     const std::string name(absl::StripAsciiWhitespace(cells[1]));
+    const std::pair<std::string, std::string> kind =
+        absl::StrSplit(absl::StripAsciiWhitespace(cells[2]), absl::MaxSplits(' ', 1));
     rows[name.substr(1, name.size() - 2)] = {
-        std::string(absl::StripAsciiWhitespace(cells[2])), cells[3],
-        std::string(absl::StripLeadingAsciiWhitespace(cells[4]))};
+        kind.first, kind.second, std::string(absl::StripLeadingAsciiWhitespace(cells[3]))};
   }
   return rows;
 }
@@ -84,7 +86,7 @@ std::vector<std::string> MetricsDocFaults(const std::string& page,
     const auto row = rows.find(family.name);
     if (row == rows.end()) {
       faults.push_back(absl::StrCat(family.name, ": has no row: | `", family.name, "` | ",
-                                    TypeName(family.type), " | | ", family.help, " |"));
+                                    TypeName(family.type), " | ", family.help, " |"));
       continue;
     }
     Compare(family, row->second, &faults);
