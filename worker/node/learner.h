@@ -1,7 +1,8 @@
-// The interface of the training loop to a replica of the run's parameters and the worker's half of
-// the optimizer. Two implementations: a node (node.h), which runs a model of this project on ranks,
-// and the tensors of a PyTorch module (worker/python/module_learner.h). The Objective
-// (worker/train/objective.h) computes the gradients.
+// A replica of the run's parameters and the worker's half of the optimizer, as the training loop
+// uses them. The update rule works on shards, all at the same time. Two implementations decide
+// where: a node (node.h), which runs a model of this project on ranks, and the tensors of a PyTorch
+// module on threads (worker/python/module_learner.h). The Objective (worker/train/objective.h)
+// computes the gradients.
 //
 //   learner->Load(snapshot, round, hash);
 //   learner->BeginLocalSteps();               // deltas: the copy starts at the parameters
@@ -10,20 +11,26 @@
 //   learner->Apply(committed);
 //   learner->Feedback(committed, member);
 //
-// Not thread-safe: the training thread owns it.
+// Updates, feedback and saved state are independent of the number of shards. Not thread-safe: the
+// training thread owns it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
 #include "common/layout/tensor_buffer.h"
+#include "common/method/decoded_round.h"
 #include "common/round_log/applied_log.h"
 #include "common/round_log/committed_round.h"
 #include "distro/v1/round.pb.h"
@@ -31,6 +38,8 @@
 #include "worker/plan/memory_counter.h"
 #include "worker/rules/deltas/delta_readings.h"
 #include "worker/rules/optimizer.h"
+#include "worker/rules/shard_rule.h"
+#include "worker/rules/update_rule.h"
 #include "worker/state/state_file.h"
 
 namespace distro::worker {
@@ -40,7 +49,7 @@ class Learner : public AppliedLog {
   virtual ~Learner() = default;
 
   // The update rule of the worker.
-  virtual const UpdateRuleKind& rule() const = 0;
+  const UpdateRuleKind& rule() const { return kind_; }
 
   // Parameters.
 
@@ -50,7 +59,7 @@ class Learner : public AppliedLog {
   virtual absl::Status Load(const std::string& snapshot_path, RoundId next_round,
                             uint64_t log_hash) = 0;
   // Statuses as AppliedLog::ApplyNext.
-  virtual absl::Status Apply(const CommittedRound& round) = 0;
+  absl::Status Apply(const CommittedRound& round);
   // Tensors in host memory: borrowed, valid until the next call that changes them, or copies from a
   // device.
   struct HostTensors {
@@ -67,29 +76,29 @@ class Learner : public AppliedLog {
 
   // Passes the gradient of the round's step `index` to the rule. Requires that it and its norm are
   // finite.
-  virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) = 0;
+  virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
   // Makes the pending update from the gradients that the rule took, clipped to the rule's
   // delta_clip. Returns its payloads [segments], or none if the outcome of the steps is not finite;
   // then nothing is pending.
   virtual absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
-                                                            const v1::StepParameters& step) = 0;
+                                                            const v1::StepParameters& step);
   // Encodes the pending update again, with the same bytes. Requires pending().
-  virtual absl::StatusOr<std::vector<SharedBytes>> EncodePending() = 0;
-  virtual const std::optional<PendingRound>& pending() const = 0;
-  virtual void ForgetPending() = 0;
+  std::vector<SharedBytes> EncodePending() const { return optimizer_->Encode(threads_); }
+  const std::optional<PendingRound>& pending() const { return optimizer_->pending(); }
+  void ForgetPending() { optimizer_->ForgetPending(); }
   // Resets the rule's state and the pending update as for a new worker. FailedPrecondition: a rule
   // without local steps.
-  virtual absl::Status ForgetState() = 0;
+  virtual absl::Status ForgetState();
   // The norm of the rule's first elements (the momentum) over the whole model, f64.
-  virtual absl::StatusOr<double> MomentumNorm() = 0;
+  absl::StatusOr<double> MomentumNorm();
   // Applies error feedback for the round, which was applied last, if the pending update is of this
   // round.
-  virtual absl::Status Feedback(const CommittedRound& round, int member) = 0;
+  absl::Status Feedback(const CommittedRound& round, int member);
   // Readings of the whole model; nullopt if the rule has none, or its state is invalid.
-  virtual std::optional<DeltaReadings> delta_readings() const = 0;
+  std::optional<DeltaReadings> delta_readings() const;
 
   // For display: time in collective operations, and allocated bytes by category.
-  virtual TimeByCollective collective_time() const = 0;
+  virtual TimeByCollective collective_time() const { return {}; }
   virtual MemoryByCategory memory() const = 0;
 
   // The content for WriteStateFile. FailedPrecondition: the rule's state is invalid, or cannot be
@@ -100,14 +109,54 @@ class Learner : public AppliedLog {
     std::vector<std::vector<float>> copies;  // from a device
     uint64_t local_steps = 0;
   };
-  virtual absl::StatusOr<Kept> kept() const = 0;
+  virtual absl::StatusOr<Kept> kept() const;
   // Saves further state that is not in the file. Called before the file is written.
   virtual absl::Status KeepMore() { return absl::OkStatus(); }
-  // Continues from an earlier process's state.
-  virtual absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) = 0;
+  // Continues from an earlier process's state, for any number of shards of that process.
+  absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents);
 
  protected:
-  using AppliedLog::AppliedLog;
+  // `layout` is borrowed. `threads`, at least 1, encode updates and decode results; nothing else
+  // runs meanwhile.
+  Learner(const Layout* layout, UpdateRuleKind kind, int threads)
+      : AppliedLog(layout), kind_(std::move(kind)), threads_(threads) {}
+
+  // Before any operation of the optimizer: the shards, of rules of rule(). The first `holders` of
+  // them have every block once; further ones have copies. Borrowed.
+  void SetShards(const std::vector<ShardRule*>& shards, size_t holders);
+
+  // Runs work on every shard, each on its own thread, and waits. A shard may get stuck and `work`
+  // outlive the call: it owns or shares everything that it uses, but for the shards.
+  using ShardWork = std::function<absl::Status(ShardRule& shard, int number)>;
+  virtual absl::Status RunOnShards(absl::string_view operation, ShardWork work) = 0;
+  // The norm computed from the sums of all block rows of the model, which `work` writes.
+  using SumWork =
+      std::function<absl::Status(ShardRule& shard, int number, absl::Span<double> row_sums)>;
+  absl::StatusOr<double> NormOverShards(absl::string_view operation, SumWork work);
+  // Applies the decoded round to the parameters; returns the tensors' hashes.
+  virtual absl::StatusOr<std::vector<uint64_t>> Update(
+      const v1::StepParameters& step, std::shared_ptr<const DecodedRound> decoded) = 0;
+
+  absl::Span<ShardRule* const> holders() const { return absl::MakeSpan(shards_).first(holders_); }
+  int threads() const { return threads_; }
+
+ private:
+  // Runs work that, if it fails, leaves the rule's state invalid.
+  absl::Status RunOnState(absl::string_view operation, ShardWork work);
+  // Whether the outcome of the local steps is finite in all shards.
+  absl::StatusOr<bool> StepsAreFinite(const v1::StepParameters& step);
+  // Scales the steps so that their norm over the whole model is at most the rule's delta_clip,
+  // within f32 precision.
+  absl::Status ClipSteps();
+
+  const UpdateRuleKind kind_;
+  const int threads_;
+  std::vector<ShardRule*> shards_;
+  size_t holders_ = 0;
+  std::optional<Optimizer> optimizer_;  // over the holders, since SetShards
+  bool state_is_whole_ = true;
+  // The results of the last applied round, until its feedback; a stuck shard may access them.
+  std::shared_ptr<const DecodedRound> decoded_;
 };
 
 }  // namespace distro::worker

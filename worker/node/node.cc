@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/process/host_memory.h"
@@ -127,7 +128,7 @@ int64_t Node::HostMemoryFor(const NodeOptions& options, int ranks, int64_t held)
 }
 
 Node::Node(const NodeOptions& options, const Dependencies& deps, ShardPlan shards, ShardPlan whole)
-    : Learner(deps.layout),
+    : Learner(deps.layout, *deps.rule, Cores()),
       options_(options),
       deps_(deps),
       shards_(std::make_shared<const ShardPlan>(std::move(shards))),
@@ -168,10 +169,9 @@ absl::Status Node::Start() {
         DISTRO_ASSIGN_OR_RETURN((*ranks)[number], Rank::Create(options, copy, own));
         return communicator.Barrier("start");  // ranks that cannot reach each other are found now
       })));
-  std::vector<RankRule> rules;
-  for (const auto& rank : *ranks_) rules.push_back({.rule = &rank->rule(), .runs = rank->runs()});
-  if (!ShardsMomentum(options_.fsdp.sharding)) rules.resize(1);
-  optimizer_ = std::make_shared<Optimizer>(deps_.layout, deps_.rule, std::move(rules));
+  std::vector<ShardRule*> shards;
+  for (const auto& rank : *ranks_) shards.push_back(&rank->shard_rule());
+  SetShards(shards, ShardsMomentum(options_.fsdp.sharding) ? shards.size() : 1);
   return absl::OkStatus();
 }
 
@@ -180,6 +180,16 @@ absl::Status Node::Run(absl::string_view operation, RankWork work) {
       threads_->Run(operation, [ranks = ranks_, work = std::move(work)](int number, Communicator&) {
         return work(*(*ranks)[number], number);
       }));
+}
+
+absl::Status Node::RunOnShards(absl::string_view operation, ShardWork work) {
+  return Failure(
+      threads_->Run(operation,
+                    [ranks = ranks_, work = std::move(work), name = std::string(operation)](
+                        int number, Communicator& communicator) -> absl::Status {
+                      DISTRO_RETURN_IF_ERROR(work((*ranks)[number]->shard_rule(), number));
+                      return communicator.Check(name);
+                    }));
 }
 
 absl::StatusOr<std::vector<double>> Node::RunOnBatches(absl::string_view operation,
@@ -223,21 +233,17 @@ absl::StatusOr<std::vector<float>> Node::NextLogits(absl::Span<const int32_t> to
   return shared->logits;
 }
 
-absl::StatusOr<double> Node::RunForNorm(absl::string_view operation, SumWork work) {
-  // Ranks with copies write the same sums; the first rank's are used.
-  using Sums = std::vector<std::vector<double>>;
-  auto sums = std::make_shared<Sums>(ShardsMomentum(options_.fsdp.sharding) ? 1 : ranks(),
-                                     std::vector<double>(BlockRows(layout())));
-  DISTRO_RETURN_IF_ERROR(Run(operation, [sums, work = std::move(work)](Rank& rank, int number) {
-    return work(rank, absl::MakeSpan((*sums)[number % sums->size()]));
-  }));
-  return NormOf(layout(), (*sums)[0]);
+absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
+  return NormOverShards("finish gradient", [ranks = ranks_, micro_batches](
+                                               ShardRule&, int number, absl::Span<double> sums) {
+    return (*ranks)[number]->FinishGradient(micro_batches, sums);
+  });
 }
 
-absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
-  return RunForNorm("finish gradient", [micro_batches](Rank& rank, absl::Span<double> row_sums) {
-    return rank.FinishGradient(micro_batches, row_sums);
-  });
+absl::StatusOr<Learner::Kept> Node::kept() const {
+  if (deps_.devices->kind() != DeviceKind::kCpu && has_stuck_rank())
+    return absl::FailedPreconditionError("a rank is stuck, and its device with it");
+  return Learner::kept();
 }
 
 absl::StatusOr<double> Node::PeakFlops() {

@@ -32,9 +32,7 @@
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/node_options.h"
 #include "worker/plan/shard_plan.h"
-#include "worker/rules/deltas/delta_readings.h"
-#include "worker/rules/optimizer.h"
-#include "worker/state/state_file.h"
+#include "worker/rules/update_rule.h"
 
 namespace distro::worker {
 
@@ -84,13 +82,11 @@ class Node final : public Learner {
   bool has_stuck_rank() const;
 
   int ranks() const;
-  const UpdateRuleKind& rule() const override { return *deps_.rule; }
 
   // Parameters. node_rounds.cc.
 
   absl::Status Load(const std::string& snapshot_path, RoundId next_round,
                     uint64_t log_hash) override;
-  absl::Status Apply(const CommittedRound& round) override;
   absl::StatusOr<HostTensors> parameters() const override;
 
   // Gradient. One round of micro-batches, 1 .. ranks() of them: rank r computes the r-th. Returns
@@ -110,20 +106,6 @@ class Node final : public Learner {
   absl::Status MakeLookahead(float eta) override;
   absl::Status BeginLocalSteps() override;
 
-  // Optimizer. node_optimizer.cc.
-
-  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) override;
-  absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
-                                                    const v1::StepParameters& step) override;
-  absl::StatusOr<std::vector<SharedBytes>> EncodePending() override;
-  const std::optional<PendingRound>& pending() const override { return optimizer_->pending(); }
-  void ForgetPending() override { optimizer_->ForgetPending(); }
-  absl::Status ForgetState() override;
-  absl::StatusOr<double> MomentumNorm() override;
-  absl::Status Feedback(const CommittedRound& round, int member) override;
-  // The total of all ranks; also nullopt if a rank failed while it changed the rule's state.
-  std::optional<DeltaReadings> delta_readings() const override;
-
   // The ranks' total time in collective operations.
   TimeByCollective collective_time() const override { return collective_time_->spent(); }
   // Peak floating-point operations per second of a rank, measured on the first rank's device: in
@@ -133,11 +115,8 @@ class Node final : public Learner {
   // Total bytes of the ranks by category. Activations, which Torch allocates, are not counted.
   MemoryByCategory memory() const override;
 
-  // FailedPrecondition also: a rank failed while it changed the rule's state, or a device's memory
-  // cannot be read because a rank is stuck.
+  // FailedPrecondition also: a device's memory cannot be read because a rank is stuck.
   absl::StatusOr<Kept> kept() const override;
-  // Works for every strategy and number of ranks of the earlier process.
-  absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) override;
 
  private:
   using RankWork = std::function<absl::Status(Rank& rank, int number)>;
@@ -147,16 +126,9 @@ class Node final : public Learner {
   absl::Status Start();
   // `work` may outlive the call if a rank gets stuck: it owns or shares everything that it uses.
   absl::Status Run(absl::string_view operation, RankWork work);
-  // Runs work that, if it fails, leaves the rule's state invalid.
-  absl::Status RunOnState(absl::string_view operation, RankWork work);
-  // Whether the outcome of the local steps is finite at all ranks.
-  absl::StatusOr<bool> StepsAreFinite(const v1::StepParameters& step);
-  // Scales the steps so that their norm over the whole model is at most the rule's delta_clip,
-  // within f32 precision.
-  absl::Status ClipSteps();
-  // The norm computed from the sums of all ranks' block rows, which `work` writes.
-  using SumWork = std::function<absl::Status(Rank& rank, absl::Span<double> row_sums)>;
-  absl::StatusOr<double> RunForNorm(absl::string_view operation, SumWork work);
+  absl::Status RunOnShards(absl::string_view operation, ShardWork work) override;
+  absl::StatusOr<std::vector<uint64_t>> Update(
+      const v1::StepParameters& step, std::shared_ptr<const DecodedRound> decoded) override;
   // Runs one batch per rank, as far as there are batches; returns the losses.
   using BatchWork = std::function<absl::StatusOr<double>(Rank& rank, const TokenBatch* batch)>;
   absl::StatusOr<std::vector<double>> RunOnBatches(absl::string_view operation,
@@ -172,10 +144,6 @@ class Node final : public Learner {
   std::unique_ptr<RankThreads> threads_;  // owns the communicators, which outlive the ranks
   const std::shared_ptr<Ranks> ranks_;    // made and used on their threads
   const std::shared_ptr<CollectiveTime> collective_time_ = std::make_shared<CollectiveTime>();
-  std::shared_ptr<Optimizer> optimizer_;  // over ranks that together hold every block once
-  bool state_is_whole_ = true;
-  // The results of the last applied round, until its feedback; a stuck rank may access them.
-  std::shared_ptr<const DecodedRound> decoded_;
 };
 
 }  // namespace distro::worker

@@ -3,11 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/parallel.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/snapshot.h"
-#include "common/round_log/log_reference.h"
 #include "worker/node/node.h"
 #include "worker/node/rank.h"
 
@@ -23,19 +21,12 @@ absl::Status Node::Load(const std::string& snapshot_path, RoundId next_round, ui
   return absl::OkStatus();
 }
 
-// Decodes on all cores, since nothing else runs meanwhile. Header and results are shared with the
-// ranks, one of which may get stuck.
-absl::Status Node::Apply(const CommittedRound& round) {
-  return ApplyNext(round, Cores(),
-                   [&](const v1::StepParameters&,
-                       DecodedRound decoded) -> absl::StatusOr<std::vector<uint64_t>> {
-                     decoded_ = std::make_shared<const DecodedRound>(std::move(decoded));
-                     DISTRO_RETURN_IF_ERROR(
-                         Run("apply", [header = round.header, results = decoded_](Rank& rank, int) {
-                           return rank.Apply(header->step(), *results);
-                         }));
-                     return TensorHashes();
-                   });
+// Step and results are shared with the ranks, one of which may get stuck.
+absl::StatusOr<std::vector<uint64_t>> Node::Update(const v1::StepParameters& step,
+                                                   std::shared_ptr<const DecodedRound> decoded) {
+  DISTRO_RETURN_IF_ERROR(
+      Run("apply", [step, decoded](Rank& rank, int) { return rank.Apply(step, *decoded); }));
+  return TensorHashes();
 }
 
 // Hashes of shards add up to those of the tensors. Copies must have equal hashes; otherwise a
@@ -61,7 +52,8 @@ absl::StatusOr<Node::HostTensors> Node::parameters() const {
   const size_t holders = ShardsParameters(options_.fsdp.sharding) ? ranks_->size() : 1;
   for (size_t number = 0; number < holders; ++number) {
     const Rank& rank = *(*ranks_)[number];
-    DISTRO_ASSIGN_OR_RETURN(const RunSpans spans, rank.OnHost(rank.parameters(), &tensors.copies));
+    DISTRO_ASSIGN_OR_RETURN(const RunSpans spans,
+                            rank.shard_rule().OnHost(rank.parameters(), &tensors.copies));
     for (size_t i = 0; i < spans.size(); ++i)
       tensors.pieces[rank.parameter_runs()[i].tensor].push_back(spans[i]);
   }

@@ -40,11 +40,6 @@ std::vector<TensorRows> RowsOf(const RankShard& shard) {
   return rows;
 }
 
-// The elements of a run in the f32 bytes of its tensor.
-absl::string_view BytesOf(const ShardRun& run, absl::string_view tensor) {
-  return tensor.substr(run.first_element * sizeof(float), run.matrix.elements * sizeof(float));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Rank>> Rank::Create(const NodeOptions& options, bool copy,
@@ -76,18 +71,18 @@ absl::Status Rank::Allocate(const NodeOptions& options, bool copy) {
           .pins_host_memory = compute_.pins_host_memory,
           .padded_to = compute_.plans_for_shapes ? deps_.micro_batch : BatchShape{}});
   DISTRO_RETURN_IF_ERROR(AllocateBuffers(options, copy));
-  MakeSpans(sharding);
+  ShardArrays arrays = MakeSpans(sharding);
   Device* const memory = master().memory.get();
   updater_ =
       std::make_unique<TileUpdater>(deps_.layout, RowsOf(*parameter_shard_),
                                     memory->has_own_memory() ? TileSize::kPart : TileSize::kCache);
   result_ = std::make_unique<StagedResult>(memory, updater_->SegmentOrder());
-  const RuleShard part = MakeRuleShard(sharding);
   std::vector<RunSpans> elements;
   for (RankBuffer& buffer : elements_)
     elements.push_back(SpansOf(*optimizer_shard_, Extent::kShard, &buffer));
-  rule_ = deps_.rule->make(part, std::move(elements));
-  row_sums_ = std::make_unique<RowSums>(part);
+  shard_rule_ =
+      std::make_unique<ShardRule>(MakeRuleShard(sharding), *deps_.rule, std::move(elements));
+  shard_rule_->arrays() = std::move(arrays);
   DISTRO_RETURN_IF_ERROR(hashes_.emplace(memory).Resize(deps_.layout->tensors().size()));
   return invalid_.emplace(memory).Resize(1);
 }
@@ -139,16 +134,18 @@ absl::Status Rank::AllocateBuffers(const NodeOptions& options, bool copy) {
   return absl::OkStatus();
 }
 
-void Rank::MakeSpans(Sharding sharding) {
+ShardArrays Rank::MakeSpans(Sharding sharding) {
   const Extent of_parameters = ShardsParameters(sharding) ? Extent::kShard : Extent::kWhole;
   const Extent of_gradients = ShardsGradients(sharding) ? Extent::kShard : Extent::kWhole;
   parameter_spans_ = SpansOf(*parameter_shard_, Extent::kShard, &parameters_);
-  parameter_runs_ = SpansOf(*optimizer_shard_, of_parameters, &parameters_);
-  if (copy_.elements() > 0) copy_runs_ = SpansOf(*optimizer_shard_, of_parameters, &copy_);
-  gradient_runs_ =
-      SpansOf(*optimizer_shard_, of_gradients, host_.has_value() ? &host_gradient_ : &gradient_);
   for (const ShardRun& run : optimizer_shard_->runs)
     gradient_offsets_.push_back(OffsetOf(run, of_gradients));
+  ShardArrays arrays = {.gradient = SpansOf(*optimizer_shard_, of_gradients,
+                                            host_.has_value() ? &host_gradient_ : &gradient_),
+                        .parameters = SpansOf(*optimizer_shard_, of_parameters, &parameters_),
+                        .copy = {}};
+  if (copy_.elements() > 0) arrays.copy = SpansOf(*optimizer_shard_, of_parameters, &copy_);
+  return arrays;
 }
 
 absl::Status Rank::Load(const SnapshotFile& snapshot) {
@@ -214,7 +211,8 @@ absl::Status Rank::FinishCollectives(absl::string_view what) {
 absl::Status Rank::FinishGradient(int64_t micro_batches, absl::Span<double> row_sums) {
   DISTRO_RETURN_IF_ERROR(driver_->FinishGradient(gradient_.tensor()));
   DISTRO_RETURN_IF_ERROR(CatchTorch("gradient", [&] { return MoveGradient(micro_batches); }));
-  return row_sums_->Of(gradient_runs_, row_sums);
+  copy_is_gathered_ = !gathers_copy_;
+  return shard_rule_->SumOf(shard_rule_->arrays().gradient, row_sums);
 }
 
 // Converts the gradient from a sum to a mean, and moves it to the memory of the rule's state.
@@ -251,34 +249,6 @@ absl::StatusOr<double> Rank::PeakFlops() {
        .type = gpu && param_dtype_ == FloatType::kBf16 ? at::kBFloat16 : at::kFloat,
        .size = gpu ? kGpuProduct : kCpuProduct,
        .finish = [this] { return compute_.memory->Finish(); }});
-}
-
-absl::Status Rank::Restore(const ElementBytes& elements,
-                           const std::optional<PendingUpdate>& pending, uint64_t local_steps) {
-  rule_->RestoreLocalSteps(local_steps);
-  for (size_t array = 0; array < elements.size(); ++array) {
-    for (size_t i = 0; i < runs().size(); ++i) {
-      const ShardRun& run = runs()[i];
-      const absl::string_view bytes = BytesOf(run, elements[array][run.tensor]);
-      master().memory->CopyIn(bytes.data(), bytes.size(), rule_->elements()[array][i].data());
-    }
-  }
-  DISTRO_RETURN_IF_ERROR(master().memory->Finish());
-  return pending.has_value() ? rule_->RestorePending(*pending) : absl::OkStatus();
-}
-
-absl::StatusOr<RunSpans> Rank::OnHost(const RunSpans& spans,
-                                      std::vector<std::vector<float>>* memory) const {
-  Device* const device = master().memory.get();
-  if (!device->has_own_memory()) return spans;
-  RunSpans copies;
-  for (const absl::Span<float> span : spans) {
-    std::vector<float>& copy = memory->emplace_back(span.size());
-    device->CopyOut(span.data(), span.size() * sizeof(float), copy.data());
-    copies.push_back(absl::MakeSpan(copy));
-  }
-  DISTRO_RETURN_IF_ERROR(device->Finish());
-  return copies;
 }
 
 }  // namespace distro::worker

@@ -31,9 +31,8 @@
 #include "worker/plan/memory_counter.h"
 #include "worker/plan/node_options.h"
 #include "worker/plan/shard_plan.h"
-#include "worker/rules/row_sums.h"
+#include "worker/rules/shard_rule.h"
 #include "worker/rules/update_rule.h"
-#include "worker/state/state_parts.h"
 
 namespace distro::worker {
 
@@ -65,7 +64,7 @@ class Rank {
   absl::StatusOr<double> Gradient(const TokenBatch* batch, GradientAt at,
                                   Accumulation accumulation);
   // The gradient is complete: divides it by the number of micro-batches, and sums squares into
-  // `row_sums`, as RowSums::Of.
+  // `row_sums`, as RowSums::Of. The rule may then change its runs of the copy.
   absl::Status FinishGradient(int64_t micro_batches, absl::Span<double> row_sums);
   absl::StatusOr<double> Loss(const TokenBatch* batch);
   // UnitDriver::NextLogits, at the parameters.
@@ -76,40 +75,20 @@ class Rank {
   absl::Status MakeLookahead(float eta);
   // copy <- parameters.
   absl::Status BeginLocalSteps();
-  // As those of UpdateRule, of the rank's gradient, parameters and copy.
-  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
-  absl::StatusOr<bool> IsFinite(const v1::StepParameters& step);
-  absl::Status Compress(const v1::StepParameters& step);
-  // Writes the outcome of the local steps, copy - parameters, to the gradient's memory, and sums
-  // its squares into `row_sums`, as RowSums::Of.
-  absl::Status SumOfSteps(absl::Span<double> row_sums);
-  // Scales the outcome: copy <- parameters + scale * (copy - parameters).
-  absl::Status ScaleSteps(float scale);
-  // Restores the rule's elements, the pending update, and the number of local steps.
-  absl::Status Restore(const ElementBytes& elements, const std::optional<PendingUpdate>& pending,
-                       uint64_t local_steps);
 
-  UpdateRule& rule() { return *rule_; }
-  const UpdateRule& rule() const { return *rule_; }
-  RowSums& row_sums() { return *row_sums_; }
-  // The runs of its rule, and the gradient's elements of these runs.
-  absl::Span<const ShardRun> runs() const { return optimizer_shard_->runs; }
-  const RunSpans& gradient() const { return gradient_runs_; }
+  // The rule of its shard, with the rank's gradient, parameters and copy.
+  ShardRule& shard_rule() { return *shard_rule_; }
+  const ShardRule& shard_rule() const { return *shard_rule_; }
   // Its runs of the parameters, where they are.
   absl::Span<const ShardRun> parameter_runs() const { return parameter_shard_->runs; }
   const RunSpans& parameters() const { return parameter_spans_; }
   const MemoryCounter& memory() const { return memory_; }
 
-  // Parameters or a rule's elements in host memory: the originals, or copies that it adds to
-  // `memory`. Callable from any thread while the rank is idle.
-  absl::StatusOr<RunSpans> OnHost(const RunSpans& spans,
-                                  std::vector<std::vector<float>>* memory) const;
-
  private:
   explicit Rank(const Dependencies& deps) : deps_(deps) {}
   absl::Status Allocate(const NodeOptions& options, bool copy);
   absl::Status AllocateBuffers(const NodeOptions& options, bool copy);
-  void MakeSpans(Sharding sharding);
+  ShardArrays MakeSpans(Sharding sharding);
   RuleShard MakeRuleShard(Sharding sharding);
   // Waits for the device, and checks that the group has not ended meanwhile.
   absl::Status FinishCollectives(absl::string_view what);
@@ -136,20 +115,15 @@ class Rank {
   RankBuffer host_gradient_;          // with cpu_offload: of what is compressed
   std::vector<RankBuffer> elements_;  // of the rule: the momentum
   RankBuffer copy_;
-  RunSpans parameter_spans_;  // of parameter_shard_
-  // Of optimizer_shard_:
-  std::vector<int64_t> gradient_offsets_;
-  RunSpans gradient_runs_;
-  RunSpans parameter_runs_;
-  RunSpans copy_runs_;
+  RunSpans parameter_spans_;               // of parameter_shard_
+  std::vector<int64_t> gradient_offsets_;  // of optimizer_shard_
   std::unique_ptr<TileUpdater> updater_;
   std::unique_ptr<StagedResult> result_;
   std::optional<TwinArray<uint64_t>> hashes_;   // [tensors]
   std::optional<TwinArray<uint32_t>> invalid_;  // [1], of Apply
   std::unique_ptr<CommunicatorExchange> exchange_;
   std::unique_ptr<Orthogonalizer> orthogonalizer_;
-  std::unique_ptr<UpdateRule> rule_;
-  std::unique_ptr<RowSums> row_sums_;
+  std::unique_ptr<ShardRule> shard_rule_;
 };
 
 }  // namespace distro::worker

@@ -1,4 +1,4 @@
-// The rank's copy of the parameters and its rule: local steps, updates, lookahead.
+// Rank: its copy of the parameters, for local steps and the lookahead.
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/node/rank.h"
@@ -14,38 +14,10 @@ absl::Status Rank::BeginLocalSteps() {
   });
 }
 
-absl::Status Rank::TakeGradient(const v1::StepParameters& step, int index, double norm) {
-  if (deps_.rule->takes_local_steps) copy_is_gathered_ = !gathers_copy_;
-  DISTRO_RETURN_IF_ERROR(rule_->TakeGradient(step, index, norm, gradient_runs_, copy_runs_));
-  return deps_.communicator->Check("inner step");
-}
-
-absl::StatusOr<bool> Rank::IsFinite(const v1::StepParameters& step) {
-  return rule_->IsFinite(step, parameter_runs_, copy_runs_);
-}
-
-absl::Status Rank::Compress(const v1::StepParameters& step) {
-  return rule_->Compress(step, parameter_runs_, copy_runs_);
-}
-
-absl::Status Rank::SumOfSteps(absl::Span<double> row_sums) {
-  for (size_t i = 0; i < copy_runs_.size(); ++i) {
-    DISTRO_RETURN_IF_ERROR(
-        master().inner->Subtract(copy_runs_[i], parameter_runs_[i], gradient_runs_[i]));
-  }
-  return row_sums_->Of(gradient_runs_, row_sums);
-}
-
-absl::Status Rank::ScaleSteps(float scale) {
-  for (size_t i = 0; i < copy_runs_.size(); ++i) {
-    DISTRO_RETURN_IF_ERROR(master().inner->ScaleFrom(scale, parameter_runs_[i], copy_runs_[i]));
-  }
-  return master().memory->Finish();
-}
-
 absl::Status Rank::MakeLookahead(float eta) {
   copy_is_gathered_ = !gathers_copy_;
-  return rule_->Lookahead(eta, parameter_runs_, copy_runs_);
+  const ShardArrays& arrays = shard_rule_->arrays();
+  return shard_rule_->rule().Lookahead(eta, arrays.parameters, arrays.copy);
 }
 
 // Each rank has changed the copy in its rule's runs: the ranges of its shard in every unit's flat.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 
@@ -40,6 +41,11 @@ struct ShardRun {
   // Elements from the start of the rank's shard; a multiple of kFlatAlignment.
   int64_t shard_offset = 0;
 };
+
+// The f32 elements of a run in the bytes of its tensor.
+inline absl::string_view BytesOf(const ShardRun& run, absl::string_view tensor) {
+  return tensor.substr(run.first_element * sizeof(float), run.matrix.elements * sizeof(float));
+}
 
 // Every tensor whole, in manifest order, without offsets into shards.
 std::vector<ShardRun> WholeRuns(const Layout& layout);

@@ -1,5 +1,6 @@
 #include "worker/python/module_learner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -26,15 +27,19 @@ std::vector<Backend*> Borrow(const std::vector<std::unique_ptr<Backend>>& backen
 
 ModuleLearner::ModuleLearner(const Layout* layout, ModuleTensors* module, UpdateRuleKind rule,
                              HandOver* program, int threads)
-    : Learner(layout),
+    : Learner(layout, std::move(rule), threads),
       module_(module),
-      kind_(std::move(rule)),
       program_(program),
       backends_(BackendPerThread(threads)),
       updater_(layout, Borrow(backends_)),
       parameters_(*layout),
-      rule_(layout, &kind_, threads),
-      optimizer_(layout, &kind_, rule_.ranks()) {}
+      shards_(layout, this->rule(), threads, &parameters_) {
+  SetShards(shards_.shards(), shards_.shards().size());
+}
+
+absl::Status ModuleLearner::RunOnShards(absl::string_view /*operation*/, ShardWork work) {
+  return shards_.ForEach(work);
+}
 
 absl::Status ModuleLearner::Load(const std::string& snapshot_path, RoundId next_round,
                                  uint64_t log_hash) {
@@ -43,12 +48,9 @@ absl::Status ModuleLearner::Load(const std::string& snapshot_path, RoundId next_
   return absl::OkStatus();
 }
 
-absl::Status ModuleLearner::Apply(const CommittedRound& round) {
-  return ApplyNext(round, updater_.threads(),
-                   [this](const v1::StepParameters& step, DecodedRound decoded) {
-                     decoded_ = std::move(decoded);
-                     return updater_.Update(step, *decoded_, &parameters_);
-                   });
+absl::StatusOr<std::vector<uint64_t>> ModuleLearner::Update(
+    const v1::StepParameters& step, std::shared_ptr<const DecodedRound> decoded) {
+  return updater_.Update(step, *decoded, &parameters_);
 }
 
 absl::StatusOr<Learner::HostTensors> ModuleLearner::parameters() const {
@@ -58,89 +60,67 @@ absl::StatusOr<Learner::HostTensors> ModuleLearner::parameters() const {
 absl::Status ModuleLearner::MakeLookahead(float eta) {
   DISTRO_ASSIGN_OR_RETURN(const RunSpans module, module_->Elements());
   begun_ = true;
-  DISTRO_RETURN_IF_ERROR(rule_.Lookahead(eta, SpansOf(&parameters_), module));
+  shards_.SetCopy(module);
+  DISTRO_RETURN_IF_ERROR(shards_.ForEach([eta](ShardRule& shard, int) {
+    return shard.rule().Lookahead(eta, shard.arrays().parameters, shard.arrays().copy);
+  }));
   return module_->ShowElements();
 }
 
 absl::Status ModuleLearner::BeginLocalSteps() {
   DISTRO_ASSIGN_OR_RETURN(const RunSpans module, module_->Elements());
   begun_ = true;
-  DISTRO_RETURN_IF_ERROR(rule_.Copy(SpansOf(&parameters_), module));
+  shards_.SetCopy(module);
+  DISTRO_RETURN_IF_ERROR(shards_.ForEach([](ShardRule& shard, int) {
+    const ShardArrays& arrays = shard.arrays();
+    for (size_t i = 0; i < arrays.copy.size(); ++i)
+      std::ranges::copy(arrays.parameters[i], arrays.copy[i].begin());
+    return absl::OkStatus();
+  }));
   return module_->ShowElements();
 }
 
 absl::Status ModuleLearner::TakeGradient(const v1::StepParameters& step, int index, double norm) {
-  if (!kind_.takes_local_steps) {
+  if (!rule().takes_local_steps) {
     DISTRO_ASSIGN_OR_RETURN(const RunSpans gradients, module_->Gradients());
-    return rule_.TakeGradient(step, index, norm, gradients);
+    shards_.SetGradient(gradients);
+    return Learner::TakeGradient(step, index, norm);
   }
-  DISTRO_RETURN_IF_ERROR(rule_.TakeGradient(step, index, norm, {}));
+  DISTRO_RETURN_IF_ERROR(Learner::TakeGradient(step, index, norm));  // only counts the step
   DISTRO_RETURN_IF_ERROR(module_->ScaleGradients(ClipScale(norm, step.clip_norm())));
   DISTRO_RETURN_IF_ERROR(program_
                              ->Ask({.kind = Request::Kind::kStep,
-                                    .rate = kind_.rates(step)[index],
-                                    .local_steps = rule_.local_steps()})
+                                    .rate = rule().rates(step)[index],
+                                    .local_steps = local_steps()})
                              .status());
   return module_->ShowMasters();
 }
 
 absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::Compress(RoundId round,
                                                                  const v1::StepParameters& step) {
-  optimizer_.ForgetPending();
-  const RunSpans parameters = SpansOf(&parameters_);
-  RunSpans module = parameters;  // not used by a rule of gradients
-  if (kind_.takes_local_steps) {
-    DISTRO_ASSIGN_OR_RETURN(module, module_->ReadElements());
-    DISTRO_ASSIGN_OR_RETURN(const bool finite, rule_.IsFinite(step, parameters, module));
-    if (!finite) {
-      DISTRO_RETURN_IF_ERROR(rule_.Abandon());
-      DISTRO_RETURN_IF_ERROR(program_->Ask({.kind = Request::Kind::kReset}).status());
-      return std::vector<SharedBytes>();
-    }
-    DISTRO_RETURN_IF_ERROR(ClipSteps(module));
+  if (rule().takes_local_steps) {
+    DISTRO_ASSIGN_OR_RETURN(const RunSpans module, module_->ReadElements());
+    shards_.SetCopy(module);
   }
-  DISTRO_RETURN_IF_ERROR(rule_.Compress(step, parameters, module));
-  optimizer_.SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});
-  return EncodePending();
-}
-
-absl::Status ModuleLearner::ClipSteps(const RunSpans& module) {
-  if (kind_.delta_clip == 0) return absl::OkStatus();
-  const RunSpans parameters = SpansOf(&parameters_);
-  DISTRO_ASSIGN_OR_RETURN(const double norm, rule_.NormOfSteps(parameters, module));
-  if (norm <= kind_.delta_clip) return absl::OkStatus();
-  return rule_.ScaleSteps(static_cast<float>(kind_.delta_clip / norm), parameters, module);
-}
-
-absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::EncodePending() {
-  return optimizer_.Encode(rule_.threads());
+  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, Learner::Compress(round, step));
+  if (payloads.empty()) DISTRO_RETURN_IF_ERROR(ResetInnerOptimizer());
+  return payloads;
 }
 
 absl::Status ModuleLearner::ForgetState() {
-  optimizer_.ForgetPending();
-  DISTRO_RETURN_IF_ERROR(rule_.Forget());
+  DISTRO_RETURN_IF_ERROR(Learner::ForgetState());
+  return ResetInnerOptimizer();
+}
+
+absl::Status ModuleLearner::ResetInnerOptimizer() {
   return program_->Ask({.kind = Request::Kind::kReset}).status();
-}
-
-absl::StatusOr<double> ModuleLearner::MomentumNorm() { return rule_.MomentumNorm(); }
-
-absl::Status ModuleLearner::Feedback(const CommittedRound& round, int member) {
-  const std::optional<DecodedRound> decoded = std::exchange(decoded_, std::nullopt);
-  if (!optimizer_.TakePending(round.round())) return absl::OkStatus();
-  return rule_.Feedback(round, decoded.has_value() ? *decoded : DecodedRound(), member);
-}
-
-std::optional<DeltaReadings> ModuleLearner::delta_readings() const {
-  const std::optional<DeltaSums> sums = rule_.sums();
-  if (!sums.has_value()) return std::nullopt;
-  return ReadingsOf(*sums);
 }
 
 MemoryByCategory ModuleLearner::memory() const {
   const auto array = static_cast<int64_t>(layout().elements() * sizeof(float));
   MemoryByCategory bytes = {};
   bytes[static_cast<int>(MemoryCategory::kParameters)] = array;
-  bytes[static_cast<int>(MemoryCategory::kMomentum)] = kind_.element_arrays * array;
+  bytes[static_cast<int>(MemoryCategory::kMomentum)] = rule().element_arrays * array;
   bytes[static_cast<int>(MemoryCategory::kGradients)] = module_->GradientBytes();
   for (size_t i = 0; i < layout().tensors().size(); ++i) {
     const ModuleTensors::Memory memory = module_->MemoryOf(i);
@@ -150,27 +130,12 @@ MemoryByCategory ModuleLearner::memory() const {
   return bytes;
 }
 
-absl::StatusOr<Learner::Kept> ModuleLearner::kept() const {
-  return Kept{.elements = optimizer_.elements(),
-              .optimizer = &optimizer_,
-              .copies = {},
-              .local_steps = rule_.local_steps()};
-}
-
 absl::Status ModuleLearner::KeepMore() {
-  if (!kind_.takes_local_steps) return absl::OkStatus();
+  if (!rule().takes_local_steps) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const double kept, program_->Ask({.kind = Request::Kind::kSave,
-                                                            .local_steps = rule_.local_steps()}));
+                                                            .local_steps = local_steps()}));
   if (kept != 0) return absl::OkStatus();
   return absl::InternalError("the program could not keep its inner optimizer's state");
-}
-
-absl::Status ModuleLearner::Restore(std::shared_ptr<const StateReader::Contents> contents) {
-  optimizer_.ForgetPending();
-  DISTRO_RETURN_IF_ERROR(rule_.Restore(*contents));
-  if (contents->pending.has_value())
-    optimizer_.SetPending({.round = contents->pending->round, .k = contents->pending->k});
-  return absl::OkStatus();
 }
 
 }  // namespace distro::worker

@@ -21,8 +21,7 @@
 #include "worker/node/learner.h"
 #include "worker/python/hand_over.h"
 #include "worker/python/module_tensors.h"
-#include "worker/python/threaded_rule.h"
-#include "worker/rules/optimizer.h"
+#include "worker/python/thread_shards.h"
 #include "worker/rules/update_rule.h"
 
 namespace distro::worker {
@@ -35,10 +34,8 @@ class ModuleLearner final : public Learner {
   ModuleLearner(const Layout* layout, ModuleTensors* module, UpdateRuleKind rule, HandOver* program,
                 int threads);
 
-  const UpdateRuleKind& rule() const override { return kind_; }
   absl::Status Load(const std::string& snapshot_path, RoundId next_round,
                     uint64_t log_hash) override;
-  absl::Status Apply(const CommittedRound& round) override;
   absl::StatusOr<HostTensors> parameters() const override;
   absl::Status MakeLookahead(float eta) override;
   // module <- parameters. InvalidArgument, here and below: as ModuleTensors.
@@ -51,35 +48,27 @@ class ModuleLearner final : public Learner {
   absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) override;
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
                                                     const v1::StepParameters& step) override;
-  absl::StatusOr<std::vector<SharedBytes>> EncodePending() override;
-  const std::optional<PendingRound>& pending() const override { return optimizer_.pending(); }
-  void ForgetPending() override { optimizer_.ForgetPending(); }
   absl::Status ForgetState() override;
-  absl::StatusOr<double> MomentumNorm() override;
-  absl::Status Feedback(const CommittedRound& round, int member) override;
-  std::optional<DeltaReadings> delta_readings() const override;
 
-  TimeByCollective collective_time() const override { return {}; }
   MemoryByCategory memory() const override;
 
-  absl::StatusOr<Kept> kept() const override;
   // Saves the inner optimizer's state. Internal: the program failed to.
   absl::Status KeepMore() override;
-  absl::Status Restore(std::shared_ptr<const StateReader::Contents> contents) override;
 
  private:
-  absl::Status ClipSteps(const RunSpans& module);
+  absl::Status RunOnShards(absl::string_view operation, ShardWork work) override;
+  absl::StatusOr<std::vector<uint64_t>> Update(
+      const v1::StepParameters& step, std::shared_ptr<const DecodedRound> decoded) override;
+  absl::Status ResetInnerOptimizer();
+  uint64_t local_steps() const { return holders()[0]->rule().local_steps(); }
 
   ModuleTensors* const module_;
-  const UpdateRuleKind kind_;
   HandOver* const program_;
   const std::vector<std::unique_ptr<Backend>> backends_;  // one a thread
   const HostUpdater updater_;
   TensorBuffer parameters_;
-  ThreadedRule rule_;
-  Optimizer optimizer_;
+  ThreadShards shards_;
   bool begun_ = false;
-  std::optional<DecodedRound> decoded_;  // of the last applied round, until its feedback
 };
 
 }  // namespace distro::worker

@@ -39,8 +39,31 @@ RowSums::RowSums(RuleShard shard)
     first_block_row_.push_back(first_rows[run.tensor] + run.first_block_row);
 }
 
-// All runs use one workspace: the device processes them in order.
 absl::Status RowSums::Of(const RunSpans& elements, absl::Span<double> rows) {
+  return Sum([&](size_t run) { return absl::Span<const float>(elements[run]); }, rows);
+}
+
+absl::Status RowSums::OfDifference(const RunSpans& a, const RunSpans& b, const RunSpans& scratch,
+                                   absl::Span<double> rows) {
+  int64_t largest = 0;
+  for (const ShardRun& run : shard_.runs) largest = std::max(largest, run.matrix.elements);
+  DeviceBuffer own(shard_.device);
+  if (scratch.empty()) DISTRO_RETURN_IF_ERROR(own.Reserve(largest * sizeof(float)));
+  return Sum(
+      [&](size_t run) -> absl::StatusOr<absl::Span<const float>> {
+        const absl::Span<float> out =
+            scratch.empty() ? absl::MakeSpan(static_cast<float*>(own.data()), a[run].size())
+                            : scratch[run];
+        DISTRO_RETURN_IF_ERROR(shard_.inner->Subtract(a[run], b[run], out));
+        return out;
+      },
+      rows);
+}
+
+// All runs use one workspace: the device processes them in order.
+absl::Status RowSums::Sum(
+    absl::FunctionRef<absl::StatusOr<absl::Span<const float>>(size_t run)> elements_of,
+    absl::Span<double> rows) {
   int64_t own_rows = 0, workspace = 0;
   for (const ShardRun& run : shard_.runs) {
     own_rows += run.block_rows;
@@ -52,7 +75,8 @@ absl::Status RowSums::Of(const RunSpans& elements, absl::Span<double> rows) {
   int64_t first = 0;
   for (size_t i = 0; i < shard_.runs.size(); ++i) {
     const ShardRun& run = shard_.runs[i];
-    shard_.backend->RowSums(run.matrix, elements[i], scratch,
+    DISTRO_ASSIGN_OR_RETURN(const absl::Span<const float> elements, elements_of(i));
+    shard_.backend->RowSums(run.matrix, elements, scratch,
                             sums_.device().subspan(first, run.block_rows));
     first += run.block_rows;
   }

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 #include "worker/rules/optimizer.h"
+#include "worker/rules/shard_rule.h"
 #include "worker/rules/update_rule.h"
 
 namespace distro::worker {
@@ -27,9 +28,6 @@ std::vector<uint64_t> PartSizes(const Layout& layout, const UpdateRuleKind& rule
 // Checks that `body` consists of parts of these sizes, their checksums, and the checksum of the
 // checksums. InvalidArgument names the part.
 absl::Status CheckParts(absl::string_view body, const std::vector<uint64_t>& sizes);
-
-// The bytes of f32 arrays as large as the model, [arrays][tensors].
-using ElementBytes = std::vector<std::vector<absl::string_view>>;
 
 // Removes the elements' parts from the front of `body` and returns views of them. Requires a body
 // accepted by CheckParts.

@@ -147,7 +147,8 @@ absl::Status Trainer::Step() {
     case StepAction::kUpload:
       return Upload();
     case StepAction::kOffer:
-      return OfferPending();
+      OfferPending();
+      return absl::OkStatus();
   }
   return absl::InternalError("a step without an action");
 }

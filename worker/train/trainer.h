@@ -181,7 +181,7 @@ class Trainer {
   // The open round closed before the outcome of the local steps was sent: adds it to the rule's
   // state, before any later result.
   absl::Status DropLateSteps();
-  absl::Status OfferPending();
+  void OfferPending();
   void HandIn(RoundUpdate update);
   // Counts the round if the worker abstained. The status of NoFiniteStep: too many in a row.
   absl::Status CountAbstention(bool abstained);

@@ -141,11 +141,10 @@ absl::Status Trainer::DropLateSteps() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::OfferPending() {
+void Trainer::OfferPending() {
   deps_.log->Info("offering the update of the open round again", {{"round", open_round_.value()}});
   if (std::find(senders_.begin(), senders_.end(), options_.incarnation) == senders_.end())
     senders_.push_back(options_.incarnation);
-  DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, deps_.learner->EncodePending());
   if (config_.data() == v1::DATA_LOCAL && binds_updates_to_slots())
     pending_samples_ = FirstSample();
   uploaded_samples_ = pending_samples_;
@@ -155,8 +154,7 @@ absl::Status Trainer::OfferPending() {
           .local_steps = StatedSteps(pending_steps_),
           .first_sample = StatedSamples(pending_samples_),
           .abstain = false,
-          .payloads = std::move(payloads)});
-  return absl::OkStatus();
+          .payloads = deps_.learner->EncodePending()});
 }
 
 void Trainer::HandIn(RoundUpdate update) {

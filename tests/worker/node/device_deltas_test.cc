@@ -125,8 +125,8 @@ TEST_P(DeviceDeltasTest, AStateGoesOverAndBack) {
   ASSERT_EQ(Restore(node_.get(), state), absl::OkStatus());
   EXPECT_TRUE(StateBytes(*node_) == state);
   const auto payloads = node_->EncodePending();
-  ASSERT_EQ(payloads->size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(*(*payloads)[i], *expected[i]);
+  ASSERT_EQ(payloads.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
   const CommittedRound round =
       Committed(tiny_.layout, BuildDeltaRound(tiny_.layout, RoundId(0), 0));
   for (Node* node : {cpu_.get(), node_.get()}) {

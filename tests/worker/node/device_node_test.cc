@@ -84,7 +84,7 @@ TEST_P(DeviceNodeTest, AStateGoesOverAndBack) {
   ASSERT_TRUE(Restore(node_.get(), state).ok());
   EXPECT_TRUE(StateBytes(*node_) == state);
   const auto payloads = node_->EncodePending(), expected = cpu_->EncodePending();
-  for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ(*(*payloads)[i], *(*expected)[i]);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
   const CommittedRound round = Committed(tiny_.layout, BuildRound(tiny_.layout, RoundId(3), 0));
   const double before = *cpu_->MomentumNorm();
   for (Node* node : {cpu_.get(), node_.get()}) ASSERT_TRUE(node->Feedback(round, 0).ok());

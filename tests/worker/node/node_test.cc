@@ -46,7 +46,7 @@ TEST_F(NodeTest, AStateIsTakenOverToTheBit) {
     ASSERT_TRUE(Restore(node.get(), state).ok());
     EXPECT_TRUE(StateBytes(*node) == state);
     const auto payloads = node->EncodePending(), expected = one->EncodePending();
-    for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ(*(*payloads)[i], *(*expected)[i]);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(*payloads[i], *expected[i]);
   }
 }
 
