@@ -44,7 +44,7 @@ DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
       gradient_(*lab->layout),
       rule_(host_.Of({.layout = lab->layout, .runs = WholeRuns(*lab->layout)}),
             InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors, lab->forms.as_dct,
-            {.error = SpansOf(&error_), .first = SpansOf(&first_), .second = SpansOf(&second_)}) {}
+            {SpansOf(&error_), SpansOf(&first_), SpansOf(&second_)}) {}
 
 absl::Status DeltasWorker::Step(uint64_t step) {
   const uint64_t workers = lab_.config->start_workers();

@@ -43,7 +43,7 @@ class DeltasWorker {
   absl::Status Compress(const DeltaRound& round, TensorBuffer* parameters);
 
   int index() const { return index_; }
-  DeltaUpdate update() const { return CopyOf(*rule_.pending()); }
+  DeltaUpdate update() const { return CopyOf(*rule_.update()); }
   DeltaMessage& message() { return message_; }
 
   // The round was included, with this result; or it was not.

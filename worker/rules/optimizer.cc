@@ -36,40 +36,35 @@ bool Optimizer::TakePending(RoundId round) {
   return true;
 }
 
-std::vector<absl::string_view> Optimizer::PendingPieces(SegmentId segment, int array) const {
+BlockPieces Optimizer::PendingPieces(SegmentId segment) const {
   const int64_t begin = layout_->SegmentFirstBlock(segment);
   const int64_t end = begin + layout_->SegmentBlocks(segment);
   auto piece = std::upper_bound(
       pieces_.begin(), pieces_.end(), begin,
       [](int64_t block, const Piece& p) { return block < p.first_block + p.blocks; });
-  std::vector<absl::string_view> bytes;
+  BlockPieces pieces(kind_->block_bytes(pending_->k).size());
   for (; piece != pieces_.end() && piece->first_block < end; ++piece) {
     const int64_t first = std::max(begin, piece->first_block);
     const int64_t last = std::min(end, piece->first_block + piece->blocks);
-    const BlockArray all = piece->rule->pending()[array];
     const int64_t offset = piece->first_pending + first - piece->first_block;
-    bytes.emplace_back(all.bytes.data() + offset * all.block_bytes,
-                       (last - first) * all.block_bytes);
+    const std::vector<BlockArray> arrays = piece->rule->pending();
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const int64_t size = arrays[i].block_bytes;
+      pieces[i].emplace_back(arrays[i].bytes.data() + offset * size, (last - first) * size);
+    }
   }
-  return bytes;
+  return pieces;
 }
 
 std::vector<SharedBytes> Optimizer::Encode(int threads) const {
   std::vector<SharedBytes> payloads(layout_->segments());
   RunParallel(threads, static_cast<int64_t>(payloads.size()), [&](int /*thread*/, int64_t i) {
-    payloads[i] = EncodeSegment(SegmentId(static_cast<uint32_t>(i)));
+    const SegmentId segment(static_cast<uint32_t>(i));
+    const PayloadIdentity identity = IdentifyPayload(*layout_, pending_->round, segment);
+    payloads[i] = std::make_shared<const std::string>(
+        kind_->encode(identity, pending_->k, PendingPieces(segment)));
   });
   return payloads;
-}
-
-SharedBytes Optimizer::EncodeSegment(SegmentId segment) const {
-  BlockBytes blocks(kind_->block_bytes(pending_->k).size());
-  for (size_t array = 0; array < blocks.size(); ++array) {
-    for (const absl::string_view piece : PendingPieces(segment, static_cast<int>(array)))
-      blocks[array].append(piece.data(), piece.size());
-  }
-  return std::make_shared<const std::string>(
-      kind_->encode(IdentifyPayload(*layout_, pending_->round, segment), pending_->k, blocks));
 }
 
 std::vector<TensorPieces> Optimizer::elements() const {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
@@ -51,9 +50,8 @@ class Optimizer {
   // Requires pending() and threads >= 1.
   std::vector<SharedBytes> Encode(int threads) const;
 
-  // Array `array` of a segment's pending update, as the consecutive pieces held by the rules.
-  // Requires pending().
-  std::vector<absl::string_view> PendingPieces(SegmentId segment, int array) const;
+  // A segment's pending update, in the pieces held by the rules. Requires pending().
+  BlockPieces PendingPieces(SegmentId segment) const;
   // The rules' element arrays, borrowed: for every tensor its runs, in order. Requires rules in
   // host memory.
   std::vector<TensorPieces> elements() const;
@@ -62,8 +60,6 @@ class Optimizer {
   const UpdateRuleKind& kind() const { return *kind_; }
 
  private:
-  SharedBytes EncodeSegment(SegmentId segment) const;
-
   // A run: blocks of the model that are consecutive in a rule's pending arrays.
   struct Piece {
     const UpdateRule* rule = nullptr;

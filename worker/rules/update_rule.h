@@ -42,6 +42,7 @@
 #include "kernels/deltas_backend.h"
 #include "kernels/device.h"
 #include "worker/plan/shard_plan.h"
+#include "worker/rules/block_arrays.h"
 #include "worker/rules/deltas/delta_readings.h"
 #include "worker/rules/deltas/inner_backend.h"
 #include "worker/rules/deltas/orthogonalizer.h"
@@ -72,22 +73,12 @@ struct RuleShard {
   const ShardPlan* shards = nullptr;
 };
 
-// The pending update of consecutive blocks: their bytes in each of the rule's block arrays, in host
-// memory.
-using BlockBytes = std::vector<std::string>;
-
 // The update of a round whose result is not known yet: enough to apply its feedback, and to send
 // the same bytes again.
 struct PendingUpdate {
   RoundId round;
   int k = 0;                         // kept_per_block of its round
   std::vector<BlockBytes> segments;  // [segments]
-};
-
-// A block array of one rank: run after run, block after block.
-struct BlockArray {
-  absl::Span<const char> bytes;
-  int64_t block_bytes = 0;
 };
 
 class UpdateRule {
@@ -166,9 +157,9 @@ struct UpdateRuleKind {
   }
   // Checks a segment of a pending update. InvalidArgument: the rule cannot have produced it, even
   // if its checksums are right.
-  absl::Status (*check)(int k, const BlockBytes& segment);
+  absl::Status (*check)(int k, const BlockPieces& segment);
   // The payload of a segment.
-  std::string (*encode)(const PayloadIdentity& identity, int k, const BlockBytes& segment);
+  std::string (*encode)(const PayloadIdentity& identity, int k, const BlockPieces& segment);
   // `elements`: [element_arrays], each with one span per run; their memory outlives the rule.
   std::function<std::unique_ptr<UpdateRule>(RuleShard shard, std::vector<RunSpans> elements)> make;
 };

@@ -1,5 +1,7 @@
 #include "worker/state/state_parts.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
@@ -27,10 +29,9 @@ std::vector<StatePart> PartsOf(absl::Span<const TensorPieces> elements,
     }
   }
   if (!optimizer.pending().has_value()) return parts;
-  const size_t arrays = optimizer.kind().block_bytes(optimizer.pending()->k).size();
   for (uint32_t i = 0; i < optimizer.layout().segments(); ++i) {
-    for (size_t array = 0; array < arrays; ++array)
-      parts.push_back(optimizer.PendingPieces(SegmentId(i), static_cast<int>(array)));
+    for (StatePart& array : optimizer.PendingPieces(SegmentId(i)))
+      parts.push_back(std::move(array));
   }
   return parts;
 }
@@ -88,7 +89,8 @@ absl::Status TakePending(absl::string_view body, const Layout& layout, const Upd
       segment.emplace_back(body.substr(0, size));
       body.remove_prefix(size);
     }
-    DISTRO_RETURN_IF_ERROR(Annotate(rule.check(pending->k, segment), absl::StrCat("segment ", i)));
+    DISTRO_RETURN_IF_ERROR(
+        Annotate(rule.check(pending->k, Borrow(segment)), absl::StrCat("segment ", i)));
   }
   return absl::OkStatus();
 }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_join.h"
 #include "common/base/random.h"
 #include "common/run/run_config.h"
 
@@ -108,14 +108,10 @@ std::vector<SharedBytes> DeltaWorker::Encode() const { return optimizer->Encode(
 PendingUpdate DeltaWorker::pending() const {
   PendingUpdate update{
       .round = optimizer->pending()->round, .k = optimizer->pending()->k, .segments = {}};
-  const size_t arrays = kind.block_bytes(update.k).size();
   for (uint32_t i = 0; i < layout.segments(); ++i) {
-    BlockBytes& segment = update.segments.emplace_back(arrays);
-    for (size_t array = 0; array < arrays; ++array) {
-      for (const absl::string_view piece :
-           optimizer->PendingPieces(SegmentId(i), static_cast<int>(array)))
-        segment[array].append(piece.data(), piece.size());
-    }
+    BlockBytes& segment = update.segments.emplace_back();
+    for (const auto& array : optimizer->PendingPieces(SegmentId(i)))
+      segment.push_back(absl::StrJoin(array, ""));
   }
   return update;
 }

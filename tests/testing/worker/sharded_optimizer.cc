@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "kernels/cpu/cpu_backend.h"
 
 namespace distro::testing {
@@ -134,11 +135,9 @@ std::optional<PendingUpdate> ShardedOptimizer::pending() const {
   PendingUpdate update{
       .round = optimizer_->pending()->round, .k = optimizer_->pending()->k, .segments = {}};
   for (uint32_t i = 0; i < layout_->segments(); ++i) {
-    BlockBytes& segment = update.segments.emplace_back(2);
-    for (int array = 0; array < 2; ++array) {
-      for (const absl::string_view piece : optimizer_->PendingPieces(SegmentId(i), array))
-        segment[array].append(piece.data(), piece.size());
-    }
+    BlockBytes& segment = update.segments.emplace_back();
+    for (const auto& array : optimizer_->PendingPieces(SegmentId(i)))
+      segment.push_back(absl::StrJoin(array, ""));
   }
   return update;
 }

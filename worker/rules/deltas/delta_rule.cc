@@ -1,9 +1,11 @@
 #include "worker/rules/deltas/delta_rule.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
+#include <variant>
 
 #include "common/base/status_macros.h"
 #include "common/method/deltas/scale.h"
@@ -22,6 +24,11 @@ int64_t PiecesOfAll(absl::Span<const ShardRun> runs) {
   return pieces;
 }
 
+// None: an inner optimizer without elements only counts the steps.
+RunSpans ElementsAt(const std::vector<RunSpans>& elements, size_t array) {
+  return array < elements.size() ? elements[array] : RunSpans();
+}
+
 double SumOf(absl::Span<const double> numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0);
 }
@@ -29,17 +36,27 @@ double SumOf(absl::Span<const double> numbers) {
 }  // namespace
 
 DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
-                     std::vector<InnerTensor> tensors, std::vector<bool> as_dct, DeltaState state)
+                     std::vector<InnerTensor> tensors, std::vector<bool> as_dct,
+                     std::vector<RunSpans> elements)
     : shard_(std::move(shard)),
       parts_(SegmentParts(*shard_.layout, shard_.runs)),
       as_dct_(std::move(as_dct)),
-      state_(std::move(state)),
-      inner_(settings, std::move(tensors), shard_, state_.first, state_.second),
+      elements_(std::move(elements)),
+      inner_(settings, std::move(tensors), shard_, ElementsAt(elements_, 1),
+             ElementsAt(elements_, 2)),
       records_(shard_.device),
       not_finite_(shard_.device),
       returned_(shard_.device),
       moved_(shard_.device),
       buffer_(shard_.device) {}
+
+absl::Status DeltaRule::TakeGradient(const v1::StepParameters& step, int index, double norm,
+                                     const RunSpans& gradient, const RunSpans& copy) {
+  const bool steps = elements_.size() > 1;
+  const uint32_t rate = step.deltas().inner_rate_bits(index);
+  return Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm,
+              steps ? gradient : RunSpans(), steps ? copy : RunSpans());
+}
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,
                              const RunSpans& x) {
@@ -48,16 +65,29 @@ absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans&
   return shard_.device->Finish();
 }
 
+absl::StatusOr<bool> DeltaRule::IsFinite(const v1::StepParameters& step, const RunSpans& parameters,
+                                         const RunSpans& copy) {
+  return IsFinite(step.deltas().error_decay(), parameters, copy);
+}
+
 absl::StatusOr<bool> DeltaRule::IsFinite(float beta, const RunSpans& begin, const RunSpans& x) {
   DISTRO_RETURN_IF_ERROR(not_finite_.Resize(1));
   not_finite_.Fill(0);
   for (size_t i = 0; i < x.size(); ++i) {
-    shard_.deltas->FindNotFinite(beta, begin[i], x[i], state_.error[i],
-                                 not_finite_.device().data());
+    shard_.deltas->FindNotFinite(beta, begin[i], x[i], error()[i], not_finite_.device().data());
   }
   not_finite_.CopyOut();
   DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
   return not_finite_.host()[0] == 0;
+}
+
+absl::Status DeltaRule::Compress(const v1::StepParameters& step, const RunSpans& parameters,
+                                 const RunSpans& copy) {
+  const std::string& caps = step.deltas().caps();
+  return Compress({.beta = step.deltas().error_decay(),
+                   .k = static_cast<int>(step.kept_per_block()),
+                   .caps = {caps.begin(), caps.end()}},
+                  parameters, copy);
 }
 
 absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
@@ -73,7 +103,7 @@ absl::Status DeltaRule::Compress(const DeltaRound& round, const RunSpans& begin,
     shard_.deltas->Compress(
         run.matrix,
         {.beta = round.beta, .cap = round.caps[run.tensor], .as_dct = as_dct_[run.tensor]},
-        begin[i], x[i], state_.error[i], records_.OnDevice(blocks));
+        begin[i], x[i], error()[i], records_.OnDevice(blocks));
     first += blocks.count;
   }
   records_.CopyOut();
@@ -91,17 +121,34 @@ absl::Status DeltaRule::Abandon() {
 }
 
 absl::Status DeltaRule::Forget() {
-  for (const absl::Span<float> e : state_.error)
+  for (const absl::Span<float> e : error())
     shard_.device->Fill(e.data(), 0, e.size() * sizeof(float));
   return Abandon();
 }
 
-std::optional<DeltaRecordsView> DeltaRule::pending() const {
-  return is_pending_ ? std::optional(records_.host()) : std::nullopt;
+absl::Status DeltaRule::Lookahead(float /*eta*/, const RunSpans& /*parameters*/,
+                                  const RunSpans& /*out*/) {
+  return absl::FailedPreconditionError("deltas have no lookahead copy");
 }
 
-absl::Status DeltaRule::RestorePending(const DeltaUpdate& update) {
-  DISTRO_RETURN_IF_ERROR(records_.Assign(update));
+std::vector<BlockArray> DeltaRule::pending() const {
+  const DeltaRecordsView records = records_.host();
+  return {ArrayOf(records.positions, records.k), ArrayOf(records.signs, records.k),
+          ArrayOf(records.codes, 1)};
+}
+
+absl::Status DeltaRule::RestorePending(const PendingUpdate& pending) {
+  const int k = pending.k;
+  BlockPieces pieces(3);
+  for (const SegmentPart& part : parts_) {
+    pieces[0].push_back(BytesOf(part, pending, 0, k * int64_t{sizeof(uint16_t)}));
+    pieces[1].push_back(BytesOf(part, pending, 1, k));
+    pieces[2].push_back(BytesOf(part, pending, 2, 1));
+  }
+  DISTRO_RETURN_IF_ERROR(records_.Assign({.k = k,
+                                          .positions = NumbersOf<uint16_t>(pieces[0]),
+                                          .signs = NumbersOf<int8_t>(pieces[1]),
+                                          .codes = NumbersOf<uint8_t>(pieces[2])}));
   DISTRO_RETURN_IF_ERROR(shard_.device->Finish());
   is_pending_ = true;
   return absl::OkStatus();
@@ -128,7 +175,7 @@ void DeltaRule::SumSquares(const RunSpans& begin, const RunSpans& x) {
   int64_t first = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const int64_t pieces = PiecesOf(shard_.runs[i].matrix.elements);
-    shard_.deltas->SumSquares(begin[i], x[i], state_.error[i],
+    shard_.deltas->SumSquares(begin[i], x[i], error()[i],
                               {.moved = moved_.device().subspan(first, pieces),
                                .buffer = buffer_.device().subspan(first, pieces)});
     first += pieces;
@@ -156,6 +203,17 @@ DeltaSums::Update DeltaRule::SumsOf(const DeltaRound& round) const {
   return sums;
 }
 
+absl::Status DeltaRule::Feedback(const CommittedRound& round, const DecodedRound& decoded,
+                                 int member) {
+  const auto* const deltas = std::get_if<std::vector<DeltaResult>>(&decoded);
+  if (deltas == nullptr || deltas->size() != shard_.layout->segments())
+    return absl::FailedPreconditionError("feedback of a round of deltas that was not applied");
+  std::vector<const DeltaResult*> results;
+  for (uint32_t i = 0; i < deltas->size(); ++i)
+    results.push_back(round.Included(member, SegmentId(i)) ? &(*deltas)[i] : nullptr);
+  return Feedback(results);
+}
+
 absl::Status DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
   const bool was_pending = std::exchange(is_pending_, false);
   const auto included = [](const DeltaResult* result) { return result != nullptr; };
@@ -172,7 +230,7 @@ absl::Status DeltaRule::Feedback(absl::Span<const DeltaResult* const> results) {
     shard_.deltas->Feedback(run.matrix, part.blocks, as_dct_[run.tensor],
                             records_.OnDevice({.first = part.first_pending, .count = blocks}),
                             ViewOf(segment, {.first = part.first_in_segment, .count = blocks}),
-                            state_.error[part.run], returned_.device().data());
+                            error()[part.run], returned_.device().data());
   }
   returned_.CopyOut();
   sums_.sent = CountSent(results);  // while the device works

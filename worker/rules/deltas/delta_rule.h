@@ -4,12 +4,8 @@
 // on its device: the buffer by kernels/deltas_backend.h, the steps by inner_backend.h and
 // orthogonalizer.h. An operation enqueues all its work, then waits once.
 //
-//   copy x <- p
-//   rule.Step(step, norm, gradient, x);    // H times; skipped if loss or norm is not finite
-//   rule.IsFinite(beta, p, x)              // if so at all ranks:
-//   rule.Compress(round, p, x);            //   makes the pending update
-//   rule.Abandon();                        // else: nothing is pending
-//   rule.Feedback(results);                // when its round is committed
+// Below, functions of the round's numbers stand beside those of UpdateRule, which take them from
+// the messages: for the lab and for tests.
 //
 // Not thread-safe.
 #pragma once
@@ -51,19 +47,32 @@ struct DeltaRound {
   std::vector<uint8_t> caps;  // [tensors]: the largest scale code
 };
 
-// The rule's element arrays, f32 [elements] for each run, borrowed: zeros for a new worker.
-struct DeltaState {
-  RunSpans error;   // e
-  RunSpans first;   // the inner optimizer's
-  RunSpans second;  // the inner optimizer's
-};
-
-class DeltaRule {
+class DeltaRule final : public UpdateRule {
  public:
   // The state, and the arguments below, have one span per run of the shard. `tensors`: of the
-  // layout. `as_dct` [tensors]: the tensors sent as DCT (MuonTensors).
+  // layout. `as_dct` [tensors]: the tensors sent as DCT (MuonTensors). `elements`, borrowed, zeros
+  // for a new worker: the error buffer e; then the inner optimizer's two arrays, or none, if the
+  // rule's caller takes the steps.
   DeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
-            std::vector<bool> as_dct, DeltaState state);
+            std::vector<bool> as_dct, std::vector<RunSpans> elements);
+
+  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
+                            const RunSpans& gradient, const RunSpans& copy) override;
+  absl::StatusOr<bool> IsFinite(const v1::StepParameters& step, const RunSpans& parameters,
+                                const RunSpans& copy) override;
+  absl::Status Compress(const v1::StepParameters& step, const RunSpans& parameters,
+                        const RunSpans& copy) override;
+  absl::Status Abandon() override;
+  absl::Status Forget() override;
+  absl::Status Feedback(const CommittedRound& round, const DecodedRound& decoded,
+                        int member) override;
+  absl::Status Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) override;
+  absl::Span<const RunSpans> elements() const override { return elements_; }
+  std::vector<BlockArray> pending() const override;
+  absl::Status RestorePending(const PendingUpdate& pending) override;
+  uint64_t local_steps() const override { return inner_.steps(); }
+  void RestoreLocalSteps(uint64_t steps) override { inner_.RestoreSteps(steps); }
+  std::optional<DeltaSums> sums() const override { return sums_; }
 
   // Takes a step with the gradient at `x`, whose norm over the whole model, `norm`, is finite;
   // changes x and overwrites the gradient. Status: as InnerOptimizer::Step.
@@ -75,14 +84,11 @@ class DeltaRule {
   absl::StatusOr<bool> IsFinite(float beta, const RunSpans& begin, const RunSpans& x);
   // e <- beta * e + (begin - x), and makes the pending update from it. Requires IsFinite.
   absl::Status Compress(const DeltaRound& round, const RunSpans& begin, const RunSpans& x);
-  // Instead of Compress: keeps e, leaves nothing pending, and resets the inner optimizer.
-  absl::Status Abandon();
-  // Resets to the state of a new worker: as Abandon, and e is 0.
-  absl::Status Forget();
-
   // The update of the last Compress, over the blocks of the shard, run after run, in host memory;
   // nullopt if there was none, or its feedback was applied.
-  std::optional<DeltaRecordsView> pending() const;
+  std::optional<DeltaRecordsView> update() const {
+    return is_pending_ ? std::optional(records_.host()) : std::nullopt;
+  }
 
   // The round of the pending update is committed: subtracts the included entries from e. `results`:
   // the result of each segment, nullptr if the worker was not included in it.
@@ -90,15 +96,7 @@ class DeltaRule {
   // Drops the pending update as not included.
   void ForgetPending() { is_pending_ = false; }
 
-  const RunSpans& error() const { return state_.error; }
-  // The positions of the shard's blocks in the segments.
-  const std::vector<SegmentPart>& parts() const { return parts_; }
-  uint64_t inner_steps() const { return inner_.steps(); }
-  const DeltaSums& sums() const { return sums_; }
-
-  // Restores an earlier process's pending update; the elements come from the constructor.
-  absl::Status RestorePending(const DeltaUpdate& update);
-  void RestoreInnerSteps(uint64_t steps) { inner_.RestoreSteps(steps); }
+  const RunSpans& error() const { return elements_[0]; }
 
  private:
   // The number of a pending record's positions inside the tensor; it is of this block of the run.
@@ -113,7 +111,7 @@ class DeltaRule {
   const RuleShard shard_;
   const std::vector<SegmentPart> parts_;
   const std::vector<bool> as_dct_;
-  const DeltaState state_;
+  const std::vector<RunSpans> elements_;
   InnerOptimizer inner_;
   TwinRecords records_;  // of the pending update
   bool is_pending_ = false;

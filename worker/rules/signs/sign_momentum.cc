@@ -21,20 +21,8 @@ std::vector<int64_t> BlockBytesOf(int k) {
   return {static_cast<int64_t>(k * sizeof(uint16_t)), static_cast<int64_t>(k * sizeof(float))};
 }
 
-// Reads numbers from bytes of any alignment.
-template <typename T>
-std::vector<T> Numbers(absl::string_view bytes) {
-  std::vector<T> numbers(bytes.size() / sizeof(T));
-  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
-}
-template <typename T>
-absl::Span<const char> Bytes(absl::Span<const T> numbers) {
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
-}
-
-absl::Status CheckPositions(int k, const BlockBytes& segment) {
-  const std::vector<uint16_t> positions = Numbers<uint16_t>(segment[0]);
+absl::Status CheckPositions(int k, const BlockPieces& segment) {
+  const auto positions = NumbersOf<uint16_t>(segment[0]);
   for (size_t i = 0; i < positions.size(); ++i) {
     const bool follows = i % k == 0 || positions[i] > positions[i - 1];
     if (positions[i] < kBlockElements && follows) continue;
@@ -44,9 +32,9 @@ absl::Status CheckPositions(int k, const BlockBytes& segment) {
   return absl::OkStatus();
 }
 
-std::string Encode(const PayloadIdentity& identity, int k, const BlockBytes& segment) {
+std::string Encode(const PayloadIdentity& identity, int k, const BlockPieces& segment) {
   SignUpdate update{.k = k, .positions = {}, .signs = {}};
-  AppendSigns(Numbers<uint16_t>(segment[0]), Numbers<float>(segment[1]), &update);
+  AppendSigns(NumbersOf<uint16_t>(segment[0]), NumbersOf<float>(segment[1]), &update);
   return EncodeSignUpdate(identity, update);
 }
 
@@ -127,9 +115,7 @@ class SignMomentum final : public UpdateRule {
   absl::Span<const RunSpans> elements() const override { return elements_; }
 
   std::vector<BlockArray> pending() const override {
-    const std::vector<int64_t> bytes = BlockBytesOf(kept_);
-    return {{.bytes = Bytes(positions_.host()), .block_bytes = bytes[0]},
-            {.bytes = Bytes(values_.host()), .block_bytes = bytes[1]}};
+    return {ArrayOf(positions_.host(), kept_), ArrayOf(values_.host(), kept_)};
   }
 
   absl::Status RestorePending(const PendingUpdate& pending) override {

@@ -32,7 +32,7 @@ class DeltaRuleTest : public ::testing::Test {
   DeltaRuleTest()
       : rule_(Whole(), {.method = InnerMethod::kAdamW, .weight_decay = 0},
               InnerTensors(layout_, {{0}, {1}}), {false, false},
-              {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)}) {}
+              {Spans(&error_), Spans(&first_), Spans(&second_)}) {}
 
   RuleShard Whole() const { return host_.Of({.layout = &layout_, .runs = WholeRuns(layout_)}); }
   void Compress(float beta, int k = 1, uint8_t cap = 255) {
@@ -47,11 +47,11 @@ class DeltaRuleTest : public ::testing::Test {
         rule_.Step({.rate = 0.1f, .clip_norm = clip_norm}, norm, Spans(&gradient_), Spans(&x_)),
         absl::OkStatus());
   }
-  DeltaReadings Readings() const { return ReadingsOf(rule_.sums()); }
+  DeltaReadings Readings() const { return ReadingsOf(*rule_.sums()); }
   float& Error(int64_t row, int64_t col) { return error_.tensor(0)[row * 130 + col]; }
   // The result of a round in which only this worker sends.
   std::vector<DeltaResult> Results() const {
-    const DeltaRecordsView update = *rule_.pending();
+    const DeltaRecordsView update = *rule_.update();
     std::vector<DeltaResult> results;
     for (uint32_t s = 0; s < layout_.segments(); ++s) {
       const int64_t first = layout_.SegmentFirstBlock(SegmentId(s));
@@ -92,7 +92,7 @@ TEST_F(DeltaRuleTest, TheLargestOfEachBlockIsSentWithItsSignAndScale) {
   x_.tensor(0)[5 * 130 + 8] = 0.0005f;
   x_.tensor(0)[2 * 130 + 129] = -0.01f;  // the third block is two wide
   Compress(0);
-  const DeltaRecordsView update = *rule_.pending();
+  const DeltaRecordsView update = *rule_.update();
   EXPECT_THAT(update.positions, ElementsAre(5 * 64 + 7, 0, 2 * 64 + 1, 0));
   EXPECT_THAT(update.signs, ElementsAre(-1, 0, 1, 0)) << "what was done is begin - x";
   EXPECT_EQ(update.codes[0], ScaleCodeOf(0.001));
@@ -102,7 +102,7 @@ TEST_F(DeltaRuleTest, TheLargestOfEachBlockIsSentWithItsSignAndScale) {
 TEST_F(DeltaRuleTest, ACodeIsCutToTheCapBeforeTheFeedbackIsFormed) {
   begin_.tensor(1)[2] = 0.25f;
   Compress(1, 1, 100);
-  EXPECT_EQ(rule_.pending()->codes[3], 100);
+  EXPECT_EQ(rule_.update()->codes[3], 100);
   const std::vector<DeltaResult> results = Results();
   const std::vector<const DeltaResult*> included = {&results[0], &results[1]};
   ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
@@ -124,7 +124,7 @@ TEST_F(DeltaRuleTest, WhatWasIncludedAndCameBackLeavesTheBuffer) {
   EXPECT_EQ(Error(0, 1), 0.001f) << "cut";
   EXPECT_EQ(Error(0, 64), 0.001f - q);
   EXPECT_EQ(Error(0, 128), 0.001f) << "not included";
-  EXPECT_FALSE(rule_.pending().has_value());
+  EXPECT_FALSE(rule_.update().has_value());
   ASSERT_EQ(rule_.Feedback(included), absl::OkStatus());
   EXPECT_EQ(Error(0, 0), 0.001f - q) << "feedback is taken once";
 }
@@ -149,8 +149,8 @@ TEST_F(DeltaRuleTest, ACopyThatIsNoNumberLeavesTheBufferAsItWas) {
     EXPECT_FALSE(IsFinite(0.5f));
     ASSERT_EQ(rule_.Abandon(), absl::OkStatus());
     EXPECT_EQ(error_.tensor(1)[0], 0.5f);
-    EXPECT_FALSE(rule_.pending().has_value());
-    EXPECT_EQ(rule_.inner_steps(), 0u);
+    EXPECT_FALSE(rule_.update().has_value());
+    EXPECT_EQ(rule_.local_steps(), 0u);
   }
 }
 
@@ -160,15 +160,15 @@ TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   tensors[0].inside = true;
   const InnerSettings muon = {.method = InnerMethod::kMuon};
   DeltaRule rule(Whole(), muon, tensors, MuonTensors(muon, tensors),
-                 {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)});
+                 {Spans(&error_), Spans(&first_), Spans(&second_)});
   std::ranges::fill(begin_.tensor(0), 0.001f);
   std::ranges::fill(begin_.tensor(1), 0.001f);
   const DeltaRound round = {.beta = 0, .k = 1, .caps = {255, 255}};
   ASSERT_EQ(rule.Compress(round, Spans(&begin_), Spans(&x_)), absl::OkStatus());
-  EXPECT_THAT(rule.pending()->positions, ElementsAre(0, 0, 1, 0)) << "the third is two wide";
-  EXPECT_EQ(rule.pending()->codes[0], ScaleCodeOf(64 * 0.001)) << "the frequency 0 of 64 x 64";
-  EXPECT_EQ(rule.pending()->codes[3], ScaleCodeOf(0.001)) << "an element of the vector";
-  const DeltaResult all = ResultOf(CopyOf(*rule.pending()));
+  EXPECT_THAT(rule.update()->positions, ElementsAre(0, 0, 1, 0)) << "the third is two wide";
+  EXPECT_EQ(rule.update()->codes[0], ScaleCodeOf(64 * 0.001)) << "the frequency 0 of 64 x 64";
+  EXPECT_EQ(rule.update()->codes[3], ScaleCodeOf(0.001)) << "an element of the vector";
+  const DeltaResult all = ResultOf(CopyOf(*rule.update()));
   DeltaResult first = all;  // the first segment is included, of two blocks
   first.offsets.resize(3);
   const std::vector<const DeltaResult*> included = {&first, nullptr};
@@ -234,21 +234,20 @@ TEST_F(DeltaRuleTest, ReadingsCountWhatDidNotComeBackWhereItWasIncluded) {
 // The third block of the matrix is two wide: 128 elements, but 4096 frequencies.
 TEST_F(DeltaRuleTest, OfABlockOfFrequenciesAllPositionsAreInside) {
   DeltaRule rule(Whole(), {.method = InnerMethod::kAdamW}, InnerTensors(layout_, {{0}, {1}}),
-                 {true, false},
-                 {.error = Spans(&error_), .first = Spans(&first_), .second = Spans(&second_)});
+                 {true, false}, {Spans(&error_), Spans(&first_), Spans(&second_)});
   const double value = 0x1p-7;
   begin_.tensor(0)[128] = value;
   const DeltaRound round = {.beta = 0, .k = 200, .caps = {255, 255}};
   ASSERT_EQ(rule.Compress(round, Spans(&begin_), Spans(&x_)), absl::OkStatus());
-  const double scale = Scale(rule.pending()->codes[2]);
-  EXPECT_DOUBLE_EQ(*ReadingsOf(rule.sums()).energy_kept, 200 * scale * scale / (value * value));
+  const double scale = Scale(rule.update()->codes[2]);
+  EXPECT_DOUBLE_EQ(*ReadingsOf(*rule.sums()).energy_kept, 200 * scale * scale / (value * value));
 }
 
 TEST_F(DeltaRuleTest, InnerStepsOfTheReadingsGoOnWhenTheInnerOptimizerBeginsAnew) {
   Step(/*norm=*/1, /*clip_norm=*/1);
   ASSERT_EQ(rule_.Abandon(), absl::OkStatus());
   Step(/*norm=*/1, /*clip_norm=*/1);
-  EXPECT_EQ(rule_.inner_steps(), 1u);
+  EXPECT_EQ(rule_.local_steps(), 1u);
   EXPECT_EQ(Readings().inner_steps, 2u);
 }
 
@@ -256,7 +255,7 @@ TEST_F(DeltaRuleTest, AGradientAboveTheClipIsScaledDownToIt) {
   gradient_.tensor(1)[0] = 8;
   Step(/*norm=*/8, /*clip_norm=*/2);
   EXPECT_FLOAT_EQ(first_.tensor(1)[0], 0.1f * 2);  // 1 - beta1 of the clipped
-  EXPECT_EQ(rule_.inner_steps(), 1u);
+  EXPECT_EQ(rule_.local_steps(), 1u);
 }
 
 }  // namespace

@@ -77,9 +77,8 @@ class ByHand {
     return InnerOptimizer(settings_, tensors_, Whole(), SpansOf(&first), SpansOf(&second));
   }
   DeltaRule MakeRule() {
-    return DeltaRule(
-        Whole(), settings_, tensors_, MuonTensors(settings_, tensors_),
-        {.error = SpansOf(&error), .first = SpansOf(&first), .second = SpansOf(&second)});
+    return DeltaRule(Whole(), settings_, tensors_, MuonTensors(settings_, tensors_),
+                     {SpansOf(&error), SpansOf(&first), SpansOf(&second)});
   }
   // A round of `rule`, with the gradients that the worker draws.
   void TakeRound(DeltaRule* rule, uint64_t seed) {
@@ -172,7 +171,7 @@ TEST_F(LocalDeltasTest, PayloadsAreTheUpdateOfTheRuleAndValid) {
   ASSERT_GT(payloads.size(), 3u);
   for (uint32_t s = 0; s < payloads.size(); ++s) {
     const SegmentId segment(s);
-    const DeltaUpdate update = OfSegment(CopyOf(*rule.pending()), segment);
+    const DeltaUpdate update = OfSegment(CopyOf(*rule.update()), segment);
     EXPECT_EQ(*payloads[s],
               EncodeDeltaUpdate(IdentifyPayload(worker_.layout, RoundId(4), segment), update));
     const std::vector<uint8_t> any(update.blocks(), 255);
@@ -194,7 +193,7 @@ TEST_F(LocalDeltasTest, TakesFeedbackOfTheSegmentsThatIncludeIt) {
   DeltaRule rule = by_hand.MakeRule();
   by_hand.TakeRound(&rule, /*seed=*/1);
   worker_.TakeRound(RoundId(4), /*seed=*/1);
-  const DecodedRound decoded = Alone(CopyOf(*rule.pending()));
+  const DecodedRound decoded = Alone(CopyOf(*rule.update()));
   std::vector<const DeltaResult*> results = {nullptr};
   const auto& segments = std::get<std::vector<DeltaResult>>(decoded);
   for (size_t s = 1; s < segments.size(); ++s) results.push_back(&segments[s]);

@@ -26,7 +26,7 @@ class PendingDeltasTest : public ::testing::Test {
     const auto position = static_cast<uint16_t>(to);
     std::memcpy(segment_[0].data() + i * sizeof(position), &position, sizeof(position));
   }
-  absl::StatusCode Checked() const { return worker_.kind.check(3, segment_).code(); }
+  absl::StatusCode Checked() const { return worker_.kind.check(3, Borrow(segment_)).code(); }
 
   DeltaWorker worker_{kSmallLlama, /*segment_blocks=*/3};
   BlockBytes segment_;  // three blocks of K = 3
@@ -35,7 +35,7 @@ class PendingDeltasTest : public ::testing::Test {
 TEST_F(PendingDeltasTest, WhatTheRuleMadeIsTaken) {
   EXPECT_EQ(Checked(), absl::StatusCode::kOk);
   for (const BlockBytes& segment : worker_.pending().segments)
-    EXPECT_EQ(worker_.kind.check(3, segment), absl::OkStatus());
+    EXPECT_EQ(worker_.kind.check(3, Borrow(segment)), absl::OkStatus());
 }
 
 TEST_F(PendingDeltasTest, PositionsAscendInsideTheBlock) {
