@@ -140,9 +140,9 @@ TABLES = (
     ("bench/gpu/README.md", "gpu_kernels", ("kernels",), kernels_table),
     ("docs/performance.md", "gpu_training", ("training", "large", "compile"), training_table),
     ("bench/gpu/README.md", "gpu_variants", ("variants",), variants_table),
-    ("docs/performance.md", "gpu_rounds", ("rounds",), rounds_table),
+    ("bench/gpu/README.md", "gpu_rounds", ("rounds",), rounds_table),
     ("bench/gpu/README.md", "gpu_replicas", ("replicas",), replicas_table),
-    ("docs/learning.md", "gpu_learning", ("learning",), learning_table),
+    ("bench/gpu/README.md", "gpu_learning", ("learning",), learning_table),
 )
 
 

@@ -239,36 +239,3 @@ def test_every_recording_rule_is_used():
     texts += [query.expression for panel in source.panels() for query in panel.queries]
     used = set().union(*map(metrics, texts))
     assert sorted(rule["record"] for rule in source.recording if rule["record"] not in used) == []
-
-
-def where_drawn():
-    """{metric: (rows, alerts) that read it, themselves or through recorded series}."""
-    source = Source()
-    recorded = {rule["record"]: rule["expr"] for rule in source.recording}
-    found = {}
-
-    def note(text, which, name):
-        for metric in metrics(text):
-            if metric in recorded:
-                note(recorded[metric], which, name)
-            else:
-                found.setdefault(HISTOGRAM.sub("", metric), (set(), set()))[which].add(name)
-
-    for panel in source.panels():
-        for query in panel.queries:
-            note(query.expression, 0, panel.row)
-    for rule in source.alerts:
-        note(rule["expr"], 1, rule["alert"])
-    return found
-
-
-def test_the_page_of_metrics_says_where_each_is_drawn():
-    page = (SOURCE / "docs" / "metrics.md").read_text()
-    told = {}
-    for name, drawn in re.findall(r"^\| `((?:distro|process|grpc)_[a-z0-9_]+)` \|.*\|([^|]*)\|$", page, re.MULTILINE):
-        rows, _, alerts = drawn.strip().partition("alert")
-        words = lambda text: set(re.findall(r"[A-Za-z]+", text)) - {"s"}
-        if words(rows) or words(alerts):
-            told[name] = (words(rows), words(alerts))
-    real = where_drawn()
-    assert {name: told.get(name) for name in {*told, *real} if told.get(name) != real.get(name)} == {}

@@ -1,7 +1,7 @@
 // Compares what a process exports with the tables of docs/metrics.md, so that no metric is without
 // its row and no row without its metric. A row is
 //
-//   | `distro_worker_loss` | gauge `label` | The family's help text. Further words. | ...
+//   | `distro_worker_loss` | gauge `label` | The family's help text. Further words. |
 //
 // with every label of the family behind its type, and the help text first in the third column.
 #pragma once

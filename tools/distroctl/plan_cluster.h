@@ -5,8 +5,8 @@
 //                                         method);
 //   std::cout << HelmValues(cluster);   // resources: ...
 //
-// Formulas: docs/tools.md, "plan". Measurements: docs/performance.md, "Aggregator under load", and
-// docs/archiver.md, "Does it keep up?".
+// Measurements: docs/performance.md, "Aggregator under load", and docs/archiver.md, "Does it keep
+// up?". Memory of the archiver and its threads with deltas were not measured at this size.
 #pragma once
 
 #include <string>
@@ -27,15 +27,20 @@ struct PlanSize {
 
 // Bytes, decimal; seconds of processor time; cores.
 struct PlanCluster {
-  double aggregator_cpu_seconds = 0;  // per round
-  double aggregator_cores = 0;        // so that this takes a tenth of the round
+  double aggregator_cpu_seconds = 0;  // per round: W x blocks x K x 70 ns (deltas), 38 ns (signs)
+  double aggregator_cores = 0;        // so that this takes a tenth of the round; at least 0.5
+  // 0.4 GB + 2 x W x update + 7.5 x result + 134 MB for each core above 2 + 48 bytes a round of the
+  // run.
   double aggregator_memory = 0;
+  // 7 sets of parameters of 4 bytes each, headers and blocks; a fifth of the volume free.
   double aggregator_disk = 0;
-  double egress_a_day = 0;
+  double egress_a_day = 0;            // W x result a round, payload bytes
   double egress_bits_per_second = 0;  // mean
-  double archiver_threads = 0;        // one core each
+  // One core each: parameters / 283 M a second and core, within the round.
+  double archiver_threads = 0;
+  // 0.3 GB + 4 bytes a parameter + 4 bytes an entry of a decoded round + 3 x result.
   double archiver_memory = 0;
-  double archiver_disk = 0;
+  double archiver_disk = 0;  // as the aggregator's, without headers and blocks
 };
 
 // Requires a round of non-zero duration.

@@ -190,7 +190,7 @@ class TablesTest(unittest.TestCase):
             return outcome(*({"name": name, "step": i + 1, "tokens": 1000000 * (i + 1), "held_out_loss": loss, "seconds": 2.0 * i, "phases": {"compress": 0.25 * i, "wait": 0.0},
                               "sent_bytes": 5000000 * i, "received_bytes": 7000000 * i} for i, loss in enumerate(losses)))
         self.store.store(document("learning", {"deltas": curve("deltas", 3.0, 2.0, 1.5), "adamw": curve("adamw", 3.1, 2.1)}))
-        told = self.table("docs/learning.md", "gpu_learning").splitlines()
+        told = self.table("bench/gpu/README.md", "gpu_learning").splitlines()
         self.assertIn("| 1.00 M | 3.000 | 3.100 |", told)
         self.assertIn("| 2.00 M | 2.000 | 2.100 |", told)
         self.assertFalse([line for line in told if line.startswith("| 3.00 M")])
@@ -200,7 +200,7 @@ class TablesTest(unittest.TestCase):
     def test_phases_are_those_of_a_round(self):
         rows = ({"step": 11, "phases": {"idle": 9.0, "compress": 0.5}}, {"step": 21, "phases": {"idle": 9.0, "compress": 0.6}})
         self.store.store(document("rounds", {"1.2 B, deltas": outcome(*rows), "1.2 B, signs": outcome(state="hung", why="no end")}))
-        told = self.table("docs/performance.md", "gpu_rounds").splitlines()
+        told = self.table("bench/gpu/README.md", "gpu_rounds").splitlines()
         self.assertEqual(told[-3:], ["| milliseconds a round | compress |", "|---|---|", "| 1.2 B, deltas | 30 |"])
 
 
