@@ -101,7 +101,7 @@ absl::Status Measure(const Options& options, const Votes& votes, int keep) {
       "{\"keep\": %d, \"blocks\": %d, \"votes\": %d, \"sent\": %d, \"received\": %d, "
       "\"entropy_bytes\": %.1f, \"encode_seconds\": %.6f, \"decode_seconds\": %.6f, "
       "\"plain_bytes\": %d, \"plain\": \"%s\"}\n",
-      keep, blocks, votes.values.size(), RecordUpdateBytes(blocks, options.k), payload.size(),
+      keep, blocks, votes.values.size(), SignRecordUpdateBytes(blocks, options.k), payload.size(),
       bench::EntropyBits(votes) / 8, Seconds(encoded - start), Seconds(decoded - encoded),
       plain.size(), file);
   return absl::OkStatus();

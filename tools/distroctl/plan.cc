@@ -89,7 +89,7 @@ double UpdateBytes(const Layout& layout, const PlanMethod& m) {
   double bytes = 0;
   for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
-    bytes += m.kept <= 8 ? static_cast<double>(RecordUpdateBytes(blocks, m.kept))
+    bytes += m.kept <= 8 ? static_cast<double>(SignRecordUpdateBytes(blocks, m.kept))
                          : EntropyBytes(static_cast<double>(blocks), m.kept, kSignsBits);
   }
   return bytes;

@@ -76,7 +76,7 @@ static void Append(const GapBlock<DeltaFormat>& block, DeltaResult* deltas) {
   deltas->offsets.push_back(static_cast<uint32_t>(deltas->positions.size()));
 }
 
-void EncodeGaps(const DeltaResult& deltas, std::string* body) {
+void EncodeDeltaGaps(const DeltaResult& deltas, std::string* body) {
   EncodeGapBody<DeltaFormat, DeltaWalk>(deltas, body);
 }
 

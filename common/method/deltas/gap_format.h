@@ -58,7 +58,7 @@ extern template class GapDecoder<DeltaFormat>;
 
 // Appends the body. An update is a result whose levels are 0 (ResultOf). Requires codes and levels
 // in their ranges, and a code of 0 in blocks without entries.
-void EncodeGaps(const DeltaResult& deltas, std::string* body);
+void EncodeDeltaGaps(const DeltaResult& deltas, std::string* body);
 
 // The most bytes that the body of blocks with at most `max_entries` entries takes.
 uint64_t MaxDeltaBodyBytes(uint64_t blocks, uint64_t max_entries);

@@ -36,13 +36,13 @@ absl::Status CheckWeights(absl::Span<const WeightedDeltaPayload> payloads, const
 
 std::string EncodeDeltaUpdate(const PayloadIdentity& identity, const DeltaUpdate& update) {
   std::string bytes = StartPayload(identity, PayloadKind::kDeltaUpdate, update.k, update.blocks());
-  EncodeGaps(ResultOf(update), &bytes);
+  EncodeDeltaGaps(ResultOf(update), &bytes);
   return FinishPayload(std::move(bytes));
 }
 
 std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult& result) {
   std::string bytes = StartPayload(identity, PayloadKind::kDeltaResult, 0, result.blocks());
-  EncodeGaps(result, &bytes);
+  EncodeDeltaGaps(result, &bytes);
   return FinishPayload(std::move(bytes));
 }
 

@@ -74,15 +74,15 @@ static void Append(const GapBlock<VoteFormat>& block, Votes* votes) {
   votes->offsets.push_back(static_cast<uint32_t>(votes->positions.size()));
 }
 
-void EncodeGaps(const Votes& votes, std::string* body) {
+void EncodeVoteGaps(const Votes& votes, std::string* body) {
   EncodeGapBody<VoteFormat, VoteWalk>(votes, body);
 }
 
-uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
+uint64_t MaxVoteBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {
   return MaxEntriesBytes<VoteFormat>(blocks, max_entries, std::min(max_entries, max_sum / 2), 0);
 }
 
-absl::StatusOr<Votes> DecodeGaps(absl::string_view body, uint32_t blocks, int threads) {
+absl::StatusOr<Votes> DecodeVoteGaps(absl::string_view body, uint32_t blocks, int threads) {
   return DecodeGapBody<VoteFormat, Votes>(body, blocks, threads);
 }
 

@@ -48,13 +48,13 @@ extern template class GapBody<VoteFormat>;
 extern template class GapDecoder<VoteFormat>;
 
 // Appends the body. Requires valid votes.
-void EncodeGaps(const Votes& votes, std::string* body);
+void EncodeVoteGaps(const Votes& votes, std::string* body);
 
 // The most bytes that the body of blocks with at most `max_entries` entries and sum of |V|
 // `max_sum` takes.
-uint64_t MaxGapBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum);
+uint64_t MaxVoteBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum);
 
 // As DecodeGapBody.
-absl::StatusOr<Votes> DecodeGaps(absl::string_view body, uint32_t blocks, int threads);
+absl::StatusOr<Votes> DecodeVoteGaps(absl::string_view body, uint32_t blocks, int threads);
 
 }  // namespace distro

@@ -40,7 +40,7 @@ std::string EncodeSignUpdate(const PayloadIdentity& identity, const SignUpdate& 
   if (records) {
     EncodeRecords(update, &bytes);
   } else {
-    EncodeGaps(VotesOfUpdate(update), &bytes);
+    EncodeVoteGaps(VotesOfUpdate(update), &bytes);
   }
   return FinishPayload(std::move(bytes));
 }
@@ -61,14 +61,14 @@ absl::Status ValidateSignUpdate(absl::string_view bytes, const PayloadExpectatio
 
 std::string EncodeVotes(const PayloadIdentity& identity, const Votes& votes) {
   std::string bytes = StartPayload(identity, PayloadKind::kVotes, 0, votes.blocks());
-  EncodeGaps(votes, &bytes);
+  EncodeVoteGaps(votes, &bytes);
   return FinishPayload(std::move(bytes));
 }
 
 absl::StatusOr<Votes> DecodeVotes(absl::string_view bytes, const PayloadExpectation& expected,
                                   int threads) {
   DISTRO_ASSIGN_OR_RETURN(const PayloadView payload, OpenVotes(bytes, expected));
-  return DecodeGaps(payload.body, expected.blocks, threads);
+  return DecodeVoteGaps(payload.body, expected.blocks, threads);
 }
 
 absl::StatusOr<PayloadView> OpenSignUpdate(absl::string_view bytes,
@@ -87,17 +87,18 @@ absl::StatusOr<PayloadView> OpenVotes(absl::string_view bytes, const PayloadExpe
   return OpenPayload(bytes, expected, PayloadKind::kVotes, 0, MaxVotesBytes(expected.blocks));
 }
 
-uint64_t RecordUpdateBytes(uint64_t blocks, int k) {
+uint64_t SignRecordUpdateBytes(uint64_t blocks, int k) {
   return kPayloadFramingBytes + RecordBodyBytes(blocks, k);
 }
 
 uint64_t MaxSignUpdateBytes(uint64_t blocks, int k) {
-  if (k <= kMaxRecordK) return RecordUpdateBytes(blocks, k);
-  return kPayloadFramingBytes + MaxGapBodyBytes(blocks, k, 0);
+  if (k <= kMaxRecordK) return SignRecordUpdateBytes(blocks, k);
+  return kPayloadFramingBytes + MaxVoteBodyBytes(blocks, k, 0);
 }
 
 uint64_t MaxVotesBytes(uint64_t blocks, int max_sum) {
-  return kPayloadFramingBytes + MaxGapBodyBytes(blocks, std::min(max_sum, kBlockElements), max_sum);
+  return kPayloadFramingBytes +
+         MaxVoteBodyBytes(blocks, std::min(max_sum, kBlockElements), max_sum);
 }
 
 }  // namespace distro

@@ -36,7 +36,7 @@ absl::StatusOr<PayloadView> OpenSignUpdate(absl::string_view bytes,
 absl::StatusOr<PayloadView> OpenVotes(absl::string_view bytes, const PayloadExpectation& expected);
 
 // The size of every update payload with k <= 8.
-uint64_t RecordUpdateBytes(uint64_t blocks, int k);
+uint64_t SignRecordUpdateBytes(uint64_t blocks, int k);
 // Limits that a receiver checks before it reserves memory. The votes of a block sum to at most
 // `max_sum` (K * sum of weights).
 uint64_t MaxSignUpdateBytes(uint64_t blocks, int k);

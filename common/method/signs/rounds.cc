@@ -62,7 +62,7 @@ class SignRounds final : public RoundMethod {
     uint64_t bytes = 0;
     for (SegmentId s(0); s.value() < layout_->segments(); s = s.Next()) {
       const auto blocks = static_cast<uint64_t>(layout_->SegmentBlocks(s));
-      bytes += kept() <= kMaxRecordK ? RecordUpdateBytes(blocks, kept())
+      bytes += kept() <= kMaxRecordK ? SignRecordUpdateBytes(blocks, kept())
                                      : MaxSignUpdateBytes(blocks, kept());
     }
     return bytes;

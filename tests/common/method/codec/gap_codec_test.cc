@@ -16,12 +16,12 @@ using bench::EntropyBits;
 using bench::RandomVotes;
 
 absl::StatusOr<Votes> Decode(absl::string_view body, uint32_t blocks) {
-  return DecodeGaps(body, blocks, /*threads=*/1);
+  return DecodeVoteGaps(body, blocks, /*threads=*/1);
 }
 
 std::string Encode(const Votes& votes) {
   std::string body;
-  EncodeGaps(votes, &body);
+  EncodeVoteGaps(votes, &body);
   return body;
 }
 
@@ -147,11 +147,11 @@ TEST(GapCodecTest, ThreadsDecodeWhatOneDoes) {
   const Votes votes = RandomVotes(3, 2, kManyBlocks, 8, {.hot = 0.3});
   const std::string body = Encode(votes);
   for (int threads : {1, 2, 3, 64}) {
-    const absl::StatusOr<Votes> decoded = DecodeGaps(body, kManyBlocks, threads);
+    const absl::StatusOr<Votes> decoded = DecodeVoteGaps(body, kManyBlocks, threads);
     ASSERT_EQ(decoded.status(), absl::OkStatus());
     EXPECT_TRUE(*decoded == votes) << threads;
   }
-  EXPECT_TRUE(DecodeGaps(Encode(Votes()), 0, 2).value() == Votes());
+  EXPECT_TRUE(DecodeVoteGaps(Encode(Votes()), 0, 2).value() == Votes());
 }
 
 TEST(GapCodecTest, ThreadsRefuseWhatOneDoesWithTheSameWords) {
@@ -161,7 +161,7 @@ TEST(GapCodecTest, ThreadsRefuseWhatOneDoesWithTheSameWords) {
     std::string flipped = body;
     flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
     const absl::StatusOr<Votes> one = Decode(flipped, kManyBlocks);
-    const absl::StatusOr<Votes> several = DecodeGaps(flipped, kManyBlocks, 3);
+    const absl::StatusOr<Votes> several = DecodeVoteGaps(flipped, kManyBlocks, 3);
     EXPECT_EQ(several.status(), one.status());
     if (one.ok() && several.ok()) {
       EXPECT_TRUE(*several == *one);
@@ -175,9 +175,9 @@ TEST(GapCodecTest, ThreadsRefuseWhatOneDoesWithTheSameWords) {
 TEST(GapCodecTest, BodiesStayBelowTheirBound) {
   for (int k : {1, 9, 500}) {
     const Votes votes = RandomVotes(4, k, 300, k, {.hot = 0.1});
-    EXPECT_LE(Encode(votes).size(), MaxGapBodyBytes(300, 4 * k, 4 * k));
+    EXPECT_LE(Encode(votes).size(), MaxVoteBodyBytes(300, 4 * k, 4 * k));
   }
-  EXPECT_LE(Encode(OneBlock({4095}, {-32767})).size(), MaxGapBodyBytes(1, 1, 32767));
+  EXPECT_LE(Encode(OneBlock({4095}, {-32767})).size(), MaxVoteBodyBytes(1, 1, 32767));
 }
 
 void ExpectNearEntropy(const std::string& what, const Votes& votes) {

@@ -230,7 +230,7 @@ TEST(DeltaPayloadTest, CombiningRefusesWeightsThatDoNotFit) {
 
 void ExpectNearEntropy(const std::string& what, const DeltaResult& deltas) {
   std::string body;
-  EncodeGaps(deltas, &body);
+  EncodeDeltaGaps(deltas, &body);
   const double bits = 8.0 * static_cast<double>(body.size());
   const double ratio = bits / bench::EntropyBits(deltas);
   const auto entries = static_cast<double>(deltas.positions.size());

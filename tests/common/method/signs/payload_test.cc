@@ -165,8 +165,8 @@ TEST(PayloadTest, ReportModelUploadsSixBytesABlock) {
   uint64_t bytes = 0;
   for (uint32_t segment = 0; segment < layout.segments(); ++segment) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(SegmentId(segment)));
-    EXPECT_EQ(RecordUpdateBytes(blocks, 4), 6 * blocks + kPayloadFramingBytes);
-    bytes += RecordUpdateBytes(blocks, 4);
+    EXPECT_EQ(SignRecordUpdateBytes(blocks, 4), 6 * blocks + kPayloadFramingBytes);
+    bytes += SignRecordUpdateBytes(blocks, 4);
   }
   const uint64_t records = 6 * static_cast<uint64_t>(layout.blocks());
   EXPECT_EQ(records, 1765062u);  // 1.77 MB
@@ -175,7 +175,8 @@ TEST(PayloadTest, ReportModelUploadsSixBytesABlock) {
 
 TEST(PayloadTest, RecordPayloadsHaveTheSizeThatIsPredicted) {
   for (int k = 1; k <= 8; ++k) {
-    EXPECT_EQ(EncodeSignUpdate(kIdentity, RandomUpdate(k, 77, 1)).size(), RecordUpdateBytes(77, k));
+    EXPECT_EQ(EncodeSignUpdate(kIdentity, RandomUpdate(k, 77, 1)).size(),
+              SignRecordUpdateBytes(77, k));
   }
 }
 
