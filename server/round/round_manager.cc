@@ -188,7 +188,7 @@ absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {
 
 absl::StatusOr<absl::Duration> RoundManager::Step() {
   step_began_ = absl::ToInt64Nanoseconds(shared_.now());
-  absl::StatusOr<absl::Duration> next = conductor_.Step();
+  absl::StatusOr<absl::Duration> next = round_thread_.Step();
   step_began_ = kNoStep;
   return next;
 }

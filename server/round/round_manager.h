@@ -1,12 +1,15 @@
 // The interface to a run's rounds for the rest of the aggregator: requests of peers, decisions of
 // operators, and Step(), which does what is due (docs/protocol.md).
 //
-//   SharedRun   the mutex and the state under it:
-//     Course      head, samples, the open round     Attendance  workers, their states and times
-//     Control     state, pause, drain               Integrity   verdicts on states and votes
-//     Lineage     run, epoch and chain of a peer    DiskTrouble failures of the disk
-//   Conductor   the round thread: NextTask() selects a task, Recorder writes the record
-//   Decrees     decisions: written first, then acted on
+//   SharedRun     the mutex and the state under it:
+//     Course        head, samples, the open round
+//     Control       state, pause, drain
+//     Attendance    workers, their states and times
+//     Integrity     verdicts on states and votes
+//     Lineage       run, epoch and chain of a peer
+//     DiskTrouble   failures of the disk
+//   RoundThread   what the round thread does: NextTask() selects a task, Recorder writes the record
+//   Decrees       decisions: written first, then acted on
 //
 // Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called
 // by any thread, are quick and do not wait for a disk, except decisions, and subscriptions, which
@@ -25,8 +28,8 @@
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"
-#include "server/round/conductor.h"
 #include "server/round/decrees.h"
+#include "server/round/round_thread.h"
 #include "server/round/run_status.h"
 #include "server/round/shared_run.h"
 #include "server/subscription/subscription.h"
@@ -119,7 +122,7 @@ class RoundManager {
 
  private:
   explicit RoundManager(const RunContext& context)
-      : shared_(context), decrees_(&shared_), conductor_(&shared_, &decrees_) {}
+      : shared_(context), decrees_(&shared_), round_thread_(&shared_, &decrees_) {}
 
   v1::JoinResponse Welcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
   absl::Status CheckUpload(RoundId round, const std::string& worker)
@@ -129,7 +132,7 @@ class RoundManager {
 
   SharedRun shared_;
   Decrees decrees_;
-  Conductor conductor_;  // of the thread that calls Step()
+  RoundThread round_thread_;  // of the thread that calls Step()
   // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
   static constexpr int64_t kNoStep = -1;
   std::atomic<int64_t> step_began_ = kNoStep;

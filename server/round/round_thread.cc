@@ -1,4 +1,4 @@
-#include "server/round/conductor.h"
+#include "server/round/round_thread.h"
 
 #include <string>
 
@@ -16,7 +16,7 @@ constexpr absl::Duration kRetryInterval = absl::Seconds(1);
 
 }  // namespace
 
-absl::StatusOr<absl::Duration> Conductor::Step() {
+absl::StatusOr<absl::Duration> RoundThread::Step() {
   while (true) {
     const RoundTask task = FindTask();
     if (task.kind == RoundTask::kNone) return task.at;
@@ -26,7 +26,7 @@ absl::StatusOr<absl::Duration> Conductor::Step() {
   }
 }
 
-RoundTask Conductor::FindTask() {
+RoundTask RoundThread::FindTask() {
   const absl::Duration now = shared_->now();
   absl::MutexLock lock(&shared_->mu);
   return NextTask({.config = &context_.run->config,
@@ -41,7 +41,7 @@ RoundTask Conductor::FindTask() {
                   now);
 }
 
-absl::Status Conductor::HandleError(const absl::Status& error) {
+absl::Status RoundThread::HandleError(const absl::Status& error) {
   if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
     return error;
   shared_->NoteDiskError(error);
@@ -52,7 +52,7 @@ absl::Status Conductor::HandleError(const absl::Status& error) {
   return absl::OkStatus();
 }
 
-absl::Status Conductor::Do(const RoundTask& task) {
+absl::Status RoundThread::Do(const RoundTask& task) {
   switch (task.kind) {
     case RoundTask::kNone:
       break;
@@ -80,7 +80,7 @@ absl::Status Conductor::Do(const RoundTask& task) {
   return absl::OkStatus();
 }
 
-absl::Status Conductor::WriteStart() {
+absl::Status RoundThread::WriteStart() {
   const RunIdentity& run = *context_.run;
   v1::StartHeader start;
   {
@@ -103,7 +103,7 @@ absl::Status Conductor::WriteStart() {
   return absl::OkStatus();
 }
 
-void Conductor::OpenRound() {
+void RoundThread::OpenRound() {
   v1::RoundOpen open;
   RoundId round;
   {
@@ -122,7 +122,7 @@ void Conductor::OpenRound() {
   shared_->broadcast.Open(MakeOpenFrame(context_.epoch, round, open, shared_->now()));
 }
 
-void Conductor::ReopenRound() {
+void RoundThread::ReopenRound() {
   v1::RoundOpen open;
   RoundId round;
   {
@@ -140,7 +140,7 @@ void Conductor::ReopenRound() {
       absl::UnavailableError("the round was opened again with samples for more workers"));
 }
 
-absl::Status Conductor::CloseSegments(absl::Span<const ClosedSegment> closed) {
+absl::Status RoundThread::CloseSegments(absl::Span<const ClosedSegment> closed) {
   RoundId round;
   {
     absl::MutexLock lock(&shared_->mu);
@@ -152,8 +152,8 @@ absl::Status Conductor::CloseSegments(absl::Span<const ClosedSegment> closed) {
                        });
 }
 
-absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& closed,
-                                       const SegmentResult& result) {
+absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& closed,
+                                         const SegmentResult& result) {
   const absl::Duration combined = shared_->now();
   shared_->broadcast.Add(
       MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined));
@@ -175,7 +175,7 @@ absl::Status Conductor::PublishSegment(RoundId round, const ClosedSegment& close
   return absl::OkStatus();
 }
 
-std::string Conductor::MakeHeader() {
+std::string RoundThread::MakeHeader() {
   absl::MutexLock lock(&shared_->mu);
   Course& course = shared_->course;
   const uint64_t predecessor = context_.files.rounds->HashBefore(course.head());
@@ -185,7 +185,7 @@ std::string Conductor::MakeHeader() {
       .SerializeAsString();
 }
 
-absl::Status Conductor::CommitRound() {
+absl::Status RoundThread::CommitRound() {
   const absl::Duration start = shared_->now();
   if (!recorder_.has_header()) recorder_.SetHeader(MakeHeader());
   DISTRO_RETURN_IF_ERROR(recorder_.Commit());
@@ -199,7 +199,7 @@ absl::Status Conductor::CommitRound() {
   return absl::OkStatus();
 }
 
-void Conductor::FinishRound(const v1::RoundHeader& header) {
+void RoundThread::FinishRound(const v1::RoundHeader& header) {
   absl::MutexLock lock(&shared_->mu);
   Course& course = shared_->course;
   CommittedRoundInfo info = course.Describe(header, shared_->now());
@@ -220,7 +220,7 @@ void Conductor::FinishRound(const v1::RoundHeader& header) {
   course.Finish(header);
 }
 
-void Conductor::FinishRun() {
+void RoundThread::FinishRun() {
   absl::MutexLock lock(&shared_->mu);
   if (shared_->course.has_rounds()) return;  // extended a moment ago
   std::string reason = "all rounds are committed";

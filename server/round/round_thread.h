@@ -1,6 +1,8 @@
-// The round thread's logic: finds the due task and executes it, with heavy work outside the mutex.
+// What the round thread does: finds the due task and executes it, with heavy work outside the
+// mutex.
 //
-// Used by the thread that calls Step(). State shared with other threads is in SharedRun.
+// Starts no thread: the one that calls Step() (RunHost's, or a test) is the round thread. State
+// shared with other threads is in SharedRun.
 #pragma once
 
 #include "absl/status/status.h"
@@ -15,10 +17,10 @@
 
 namespace distro::server {
 
-class Conductor {
+class RoundThread {
  public:
   // Borrowed.
-  Conductor(SharedRun* shared, Decrees* decrees)
+  RoundThread(SharedRun* shared, Decrees* decrees)
       : shared_(shared),
         context_(shared->context),
         decrees_(decrees),
