@@ -12,7 +12,7 @@ namespace distro::server {
 
 absl::StatusOr<std::unique_ptr<RoundManager>> RoundManager::Create(const RunContext& context) {
   std::unique_ptr<RoundManager> manager(new RoundManager(context));
-  DISTRO_RETURN_IF_ERROR(manager->decrees_.Restore());
+  DISTRO_RETURN_IF_ERROR(manager->decisions_.Restore());
   return manager;
 }
 

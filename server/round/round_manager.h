@@ -1,15 +1,15 @@
 // The interface to a run's rounds for the rest of the aggregator: requests of peers, decisions of
 // operators, and Step(), which does what is due (docs/protocol.md).
 //
-//   SharedRun     the mutex and the state under it:
-//     Course        head, samples, the open round
-//     Control       state, pause, drain
-//     Attendance    workers, their states and times
-//     Integrity     verdicts on states and votes
-//     Lineage       run, epoch and chain of a peer
-//     DiskTrouble   failures of the disk
-//   RoundThread   what the round thread does: NextTask() selects a task, Recorder writes the record
-//   Decrees       decisions: written first, then acted on
+//   SharedRun           the mutex and the state under it:
+//     Course            head, samples, the open round
+//     Control           state, pause, drain
+//     Attendance        workers, their states and times
+//     Integrity         verdicts on states and votes
+//     Lineage           run, epoch and chain of a peer
+//     DiskTrouble       failures of the disk
+//   RoundThread         what the round thread does: NextTask() selects a task, Recorder writes the record
+//   OperatorDecisions   decisions: written first, then acted on
 //
 // Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called
 // by any thread, are quick and do not wait for a disk, except decisions, and subscriptions, which
@@ -28,7 +28,7 @@
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"
-#include "server/round/decrees.h"
+#include "server/round/operator_decisions.h"
 #include "server/round/round_thread.h"
 #include "server/round/run_status.h"
 #include "server/round/shared_run.h"
@@ -78,19 +78,19 @@ class RoundManager {
   // Decisions of operators. They are durable when the call returns, so these calls wait for the
   // disk. Status reason "disk": not stored, nothing changed. A request's reason has at most 200
   // bytes (InvalidArgument).
-  absl::Status Pause(absl::string_view reason) { return decrees_.Pause(reason); }
-  absl::Status Resume() { return decrees_.Resume(); }
+  absl::Status Pause(absl::string_view reason) { return decisions_.Pause(reason); }
+  absl::Status Resume() { return decisions_.Resume(); }
   // Quarantines a name, known or not: ends its streams, and removes its payloads from segments of
   // the open round that are not closed.
   absl::Status Evict(const std::string& name, absl::string_view reason) {
-    return decrees_.Evict(name, reason);
+    return decisions_.Evict(name, reason);
   }
   // NotFound: the name is not in quarantine.
-  absl::Status Admit(const std::string& name) { return decrees_.Admit(name); }
+  absl::Status Admit(const std::string& name) { return decisions_.Admit(name); }
   // Sets the number of rounds, also of a run that is done; the same number again is OK.
   // FailedPrecondition: fewer than it has, or it is done and its last rate is 0. InvalidArgument:
   // more than a run may have.
-  absl::StatusOr<v1::Extension> Extend(uint64_t rounds) { return decrees_.Extend(rounds); }
+  absl::StatusOr<v1::Extension> Extend(uint64_t rounds) { return decisions_.Extend(rounds); }
 
   // Does everything that is due, and returns the monotonic time at which to call again. Retries a
   // failing disk every second. An error is final: the process must stop, because another process
@@ -122,7 +122,7 @@ class RoundManager {
 
  private:
   explicit RoundManager(const RunContext& context)
-      : shared_(context), decrees_(&shared_), round_thread_(&shared_, &decrees_) {}
+      : shared_(context), decisions_(&shared_), round_thread_(&shared_, &decisions_) {}
 
   v1::JoinResponse Welcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
   absl::Status CheckUpload(RoundId round, const std::string& worker)
@@ -131,7 +131,7 @@ class RoundManager {
   absl::Status CheckTicket(const UploadTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
 
   SharedRun shared_;
-  Decrees decrees_;
+  OperatorDecisions decisions_;
   RoundThread round_thread_;  // of the thread that calls Step()
   // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
   static constexpr int64_t kNoStep = -1;

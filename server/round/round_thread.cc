@@ -57,7 +57,7 @@ absl::Status RoundThread::Do(const RoundTask& task) {
     case RoundTask::kNone:
       break;
     case RoundTask::kAdmission:
-      return decrees_->WriteQuarantines();
+      return decisions_->WriteQuarantines();
     case RoundTask::kStart:
       return WriteStart();
     case RoundTask::kOpen:

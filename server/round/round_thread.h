@@ -11,7 +11,7 @@
 #include "common/base/ids.h"
 #include "common/method/base/round_method.h"
 #include "server/round/agenda.h"
-#include "server/round/decrees.h"
+#include "server/round/operator_decisions.h"
 #include "server/round/recorder.h"
 #include "server/round/shared_run.h"
 
@@ -20,10 +20,10 @@ namespace distro::server {
 class RoundThread {
  public:
   // Borrowed.
-  RoundThread(SharedRun* shared, Decrees* decrees)
+  RoundThread(SharedRun* shared, OperatorDecisions* decisions)
       : shared_(shared),
         context_(shared->context),
-        decrees_(decrees),
+        decisions_(decisions),
         recorder_(context_.files.rounds, context_.run->layout->segments()) {}
 
   // As RoundManager's.
@@ -48,7 +48,7 @@ class RoundThread {
 
   SharedRun* const shared_;
   const RunContext& context_;  // of shared_
-  Decrees* const decrees_;
+  OperatorDecisions* const decisions_;
   Recorder recorder_;
   uint64_t empty_rounds_ = 0;  // the last ones: without an update, since all workers abstained
 };

@@ -1,4 +1,4 @@
-#include "server/round/decrees.h"
+#include "server/round/operator_decisions.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -26,7 +26,7 @@ absl::Status CheckExtension(const Course& course, const v1::RunConfig& config, u
 
 }  // namespace
 
-absl::Status Decrees::Decide(Edit edit, Act act) {
+absl::Status OperatorDecisions::Decide(Edit edit, Act act) {
   absl::MutexLock admin(&mu_);
   DISTRO_ASSIGN_OR_RETURN(const v1::StoredAdmission next, edit(admission_->value()));
   if (absl::Status status = admission_->Write(next); !status.ok()) {
@@ -38,7 +38,7 @@ absl::Status Decrees::Decide(Edit edit, Act act) {
   return act(next);
 }
 
-absl::Status Decrees::Pause(absl::string_view reason) {
+absl::Status OperatorDecisions::Pause(absl::string_view reason) {
   return Decide([&](const v1::StoredAdmission& now) { return WithPause(now, reason); },
                 [&](const v1::StoredAdmission& next) {
                   shared_->mu.AssertHeld();
@@ -47,7 +47,7 @@ absl::Status Decrees::Pause(absl::string_view reason) {
                 });
 }
 
-absl::Status Decrees::Resume() {
+absl::Status OperatorDecisions::Resume() {
   return Decide([](const v1::StoredAdmission& now) { return WithoutPause(now); },
                 [&](const v1::StoredAdmission& /*next*/) {
                   shared_->mu.AssertHeld();
@@ -56,7 +56,7 @@ absl::Status Decrees::Resume() {
                 });
 }
 
-absl::StatusOr<v1::Extension> Decrees::Extend(uint64_t rounds) {
+absl::StatusOr<v1::Extension> OperatorDecisions::Extend(uint64_t rounds) {
   v1::Extension extension;
   {
     absl::MutexLock lock(&shared_->mu);
@@ -79,7 +79,7 @@ absl::StatusOr<v1::Extension> Decrees::Extend(uint64_t rounds) {
   return extension;
 }
 
-absl::Status Decrees::Evict(const std::string& name, absl::string_view reason) {
+absl::Status OperatorDecisions::Evict(const std::string& name, absl::string_view reason) {
   RoundId round;
   {
     absl::MutexLock lock(&shared_->mu);
@@ -97,7 +97,7 @@ absl::Status Decrees::Evict(const std::string& name, absl::string_view reason) {
       });
 }
 
-absl::Status Decrees::Admit(const std::string& name) {
+absl::Status OperatorDecisions::Admit(const std::string& name) {
   DISTRO_RETURN_IF_ERROR(WriteQuarantines());  // a rule's quarantine may not be written yet
   return Decide([&](const v1::StoredAdmission& now) { return WithoutQuarantined(now, name); },
                 [&](const v1::StoredAdmission& /*next*/) {
@@ -106,7 +106,7 @@ absl::Status Decrees::Admit(const std::string& name) {
                 });
 }
 
-absl::Status Decrees::WriteQuarantines() {
+absl::Status OperatorDecisions::WriteQuarantines() {
   absl::MutexLock admin(&mu_);
   v1::StoredAdmission next = admission_->value();
   uint64_t changes = 0;
@@ -124,7 +124,7 @@ absl::Status Decrees::WriteQuarantines() {
   return absl::OkStatus();
 }
 
-absl::Status Decrees::Restore() {
+absl::Status OperatorDecisions::Restore() {
   absl::MutexLock admin(&mu_);
   return shared_->Restore(admission_->value());
 }

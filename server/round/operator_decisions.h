@@ -17,10 +17,10 @@
 
 namespace distro::server {
 
-class Decrees {
+class OperatorDecisions {
  public:
   // Borrowed.
-  explicit Decrees(SharedRun* shared)
+  explicit OperatorDecisions(SharedRun* shared)
       : shared_(shared), admission_(shared->context.files.admission) {}
 
   // As RoundManager's.
