@@ -20,7 +20,7 @@ RoundTask Do(RoundTask::Kind kind) { return {.kind = kind, .closed = {}}; }
 RoundTask WaitUntil(absl::Duration at) { return {.at = at, .closed = {}}; }
 
 RoundTask NextOpenTask(const Agenda& a, absl::Duration now) {
-  if (!a.course->has_rounds()) return Do(RoundTask::kDone);
+  if (!a.position->has_rounds()) return Do(RoundTask::kDone);
   a.control->ShowPause();
   if (a.control->paused()) return {};
   if (!a.started) {
@@ -33,11 +33,11 @@ RoundTask NextOpenTask(const Agenda& a, absl::Duration now) {
   }
   // After a restart, workers with samples have one lease to return, so that their round includes
   // all of them.
-  const std::vector<v1::Slot>& slots = a.course->slots();
+  const std::vector<v1::Slot>& slots = a.position->slots();
   const auto back = std::ranges::count_if(
       slots, [&a](const v1::Slot& slot) { return IsBack(a.members->Find(slot.worker())); });
   const bool all_back = back == static_cast<int64_t>(slots.size());
-  if (a.course->opened_before() || all_back || now >= a.grace_ends) return Do(RoundTask::kOpen);
+  if (a.position->opened_before() || all_back || now >= a.grace_ends) return Do(RoundTask::kOpen);
   a.control->Set(v1::RUN_STATE_WAITING, absl::StrCat("after a restart: ", back, " of ",
                                                      slots.size(), " workers are back"));
   return WaitUntil(a.grace_ends);
@@ -46,10 +46,10 @@ RoundTask NextOpenTask(const Agenda& a, absl::Duration now) {
 RoundTask CloseDecided(const Agenda& a, const RoundDecision& decision) {
   RoundTask task = Do(RoundTask::kClose);
   a.control->Set(v1::RUN_STATE_TRAINING, decision.reason);
-  if (decision.by_deadline) a.course->CloseByDeadline();
+  if (decision.by_deadline) a.position->CloseByDeadline();
   for (const std::string& name :
-       CloseSegments(decision.segments, a.course->round(), &task.closed)) {
-    a.course->round()->Forgo(name);
+       CloseSegments(decision.segments, a.position->round(), &task.closed)) {
+    a.position->round()->Forgo(name);
     a.members->Apply(name, MemberEvent::kMissedDeadline);
   }
   return task;
@@ -58,36 +58,37 @@ RoundTask CloseDecided(const Agenda& a, const RoundDecision& decision) {
 RoundTask CommitDecided(const Agenda& a, int wanted) {
   a.members->EnterSynced();
   const int counted = a.members->Counted();
-  if (!a.course->gives_samples() || counted >= wanted || a.header_made)
+  if (!a.position->gives_samples() || counted >= wanted || a.header_made)
     return Do(RoundTask::kCommit);
-  a.control->Set(v1::RUN_STATE_WAITING,
-                 absl::StrCat(counted, " of min_workers ", wanted,
-                              " are there to get samples of round ", a.course->head().value() + 2));
+  a.control->Set(v1::RUN_STATE_WAITING, absl::StrCat(counted, " of min_workers ", wanted,
+                                                     " are there to get samples of round ",
+                                                     a.position->head().value() + 2));
   return {};
 }
 
 RoundTask NextRoundTask(const Agenda& a, absl::Duration now) {
-  const Course& course = *a.course;
+  const RunPosition& position = *a.position;
   const RoundPolicyOptions policy{.min_workers = static_cast<int>(a.config->min_workers()),
-                                  .deadline = course.deadline()};
-  const RoundDecision decision = Decide(course.round()->Snapshot(*a.members), now, policy);
+                                  .deadline = position.deadline()};
+  const RoundDecision decision = Decide(position.round()->Snapshot(*a.members), now, policy);
   if (decision.action == RoundAction::kClose) return CloseDecided(a, decision);
   if (decision.action == RoundAction::kCommit) return CommitDecided(a, policy.min_workers);
-  if (!decision.enough_can_come && !course.CountedWithoutSamples(*a.members).empty())
+  if (!decision.enough_can_come && !position.CountedWithoutSamples(*a.members).empty())
     return Do(RoundTask::kReopen);
   a.control->Set(decision.enough_can_come ? v1::RUN_STATE_TRAINING : v1::RUN_STATE_WAITING,
                  decision.reason);
-  return WaitUntil(now < course.deadline_at() ? course.deadline_at() : absl::InfiniteDuration());
+  return WaitUntil(now < position.deadline_at() ? position.deadline_at()
+                                                : absl::InfiniteDuration());
 }
 
 // Lets the open round continue as long as it may; opens no other.
 RoundTask NextDrainTask(const Agenda& a, absl::Duration now) {
   const absl::Duration ends = a.control->drain_ends();
-  if (a.course->round() == nullptr || now >= ends) return Do(RoundTask::kDrained);
+  if (a.position->round() == nullptr || now >= ends) return Do(RoundTask::kDrained);
   if (now < a.retry_at) return WaitUntil(std::min(a.retry_at, ends));
   RoundTask task = NextRoundTask(a, now);
   if (task.kind == RoundTask::kClose || task.kind == RoundTask::kCommit) return task;
-  if (now >= a.course->deadline_at()) return Do(RoundTask::kDrained);  // it waits for min_workers
+  if (now >= a.position->deadline_at()) return Do(RoundTask::kDrained);  // it waits for min_workers
   return WaitUntil(std::min({task.at, ends, a.members->NextExpiry()}));
 }
 
@@ -102,7 +103,7 @@ RoundTask NextTask(const Agenda& a, absl::Duration now) {
   if (a.control->draining()) return NextDrainTask(a, now);
   if (now < a.retry_at) return WaitUntil(a.retry_at);
   if (a.members->quarantine_changes() != a.quarantines_written) return Do(RoundTask::kAdmission);
-  RoundTask task = a.course->round() != nullptr ? NextRoundTask(a, now) : NextOpenTask(a, now);
+  RoundTask task = a.position->round() != nullptr ? NextRoundTask(a, now) : NextOpenTask(a, now);
   if (task.kind == RoundTask::kNone) task.at = std::min(task.at, a.members->NextExpiry());
   return task;
 }

@@ -9,7 +9,7 @@
 #include "distro/v1/run.pb.h"
 #include "server/round/closing.h"
 #include "server/round/control.h"
-#include "server/round/course.h"
+#include "server/round/run_position.h"
 #include "server/session/membership.h"
 
 namespace distro::server {
@@ -26,7 +26,7 @@ struct Agenda {
   const v1::RunConfig* config = nullptr;
   Control* control = nullptr;
   Membership* members = nullptr;
-  Course* course = nullptr;
+  RunPosition* position = nullptr;
   bool started = false;              // the start record is written
   bool header_made = false;          // of the open round
   uint64_t quarantines_written = 0;  // of members->quarantine_changes()

@@ -9,14 +9,15 @@ namespace {
 
 constexpr uint64_t kMaxRounds = uint64_t{1} << 32;
 
-absl::Status CheckExtension(const Course& course, const v1::RunConfig& config, uint64_t rounds) {
+absl::Status CheckExtension(const RunPosition& position, const v1::RunConfig& config,
+                            uint64_t rounds) {
   if (rounds > kMaxRounds)
     return absl::InvalidArgumentError(absl::StrCat("rounds: ", rounds, " are above ", kMaxRounds));
-  if (rounds < course.rounds() || (rounds == course.rounds() && !course.extension())) {
-    return absl::FailedPreconditionError(absl::StrCat("rounds: the run has ", course.rounds(),
+  if (rounds < position.rounds() || (rounds == position.rounds() && !position.extension())) {
+    return absl::FailedPreconditionError(absl::StrCat("rounds: the run has ", position.rounds(),
                                                       " and is extended by more, not to ", rounds));
   }
-  if (course.head().value() < course.rounds() || config.min_learning_rate() > 0)
+  if (position.head().value() < position.rounds() || config.min_learning_rate() > 0)
     return absl::OkStatus();
   return absl::FailedPreconditionError(
       "rounds: the run is done and its min_learning_rate is 0, so that it would learn nothing "
@@ -60,18 +61,18 @@ absl::StatusOr<v1::Extension> OperatorDecisions::Extend(uint64_t rounds) {
   v1::Extension extension;
   {
     absl::MutexLock lock(&shared_->mu);
-    const Course& course = shared_->course;
-    DISTRO_RETURN_IF_ERROR(CheckExtension(course, shared_->context.run->config, rounds));
-    if (rounds == course.rounds() && course.extension()) return *course.extension();
-    extension = course.ExtensionTo(rounds);
+    const RunPosition& position = shared_->position;
+    DISTRO_RETURN_IF_ERROR(CheckExtension(position, shared_->context.run->config, rounds));
+    if (rounds == position.rounds() && position.extension()) return *position.extension();
+    extension = position.ExtensionTo(rounds);
   }
   DISTRO_RETURN_IF_ERROR(
       Decide([&](const v1::StoredAdmission& now) { return WithExtension(now, extension); },
              [&](const v1::StoredAdmission& /*next*/) {
                shared_->mu.AssertHeld();
                // Rounds may have opened during the write: their rates are already announced.
-               extension = shared_->course.ExtensionTo(rounds);
-               shared_->course.Extend(extension);
+               extension = shared_->position.ExtensionTo(rounds);
+               shared_->position.Extend(extension);
                shared_->control.Extended(rounds);
                shared_->broadcast.Continue();
                return absl::OkStatus();
@@ -83,7 +84,7 @@ absl::Status OperatorDecisions::Evict(const std::string& name, absl::string_view
   RoundId round;
   {
     absl::MutexLock lock(&shared_->mu);
-    round = shared_->course.head();
+    round = shared_->position.head();
   }
   if (reason.empty()) reason = "evicted by an operator";
   return Decide(
@@ -120,7 +121,7 @@ absl::Status OperatorDecisions::WriteQuarantines() {
   DISTRO_RETURN_IF_ERROR(admission_->Write(next));
   absl::MutexLock lock(&shared_->mu);
   shared_->quarantines_written = changes;
-  shared_->disk.Wrote(shared_->course.head());
+  shared_->disk.Wrote(shared_->position.head());
   return absl::OkStatus();
 }
 

@@ -43,7 +43,7 @@ v1::JoinResponse RoundManager::Welcome() const {
   v1::JoinResponse response;
   response.set_run_id(run().run_id);
   *response.mutable_config() = run().config;
-  response.mutable_config()->set_rounds(shared_.course.rounds());
+  response.mutable_config()->set_rounds(shared_.position.rounds());
   response.set_model_config_json(run().model_config_json);
   const Sha256Digest& manifest = layout().manifest().hash();
   response.set_manifest_hash(manifest.data(), manifest.size());
@@ -51,7 +51,7 @@ v1::JoinResponse RoundManager::Welcome() const {
   response.set_epoch(shared_.context.epoch.value());
   *response.mutable_snapshot() = newest_snapshot();
   response.set_log_bytes_per_second(shared_.attendance.log_bytes_per_second());
-  response.set_head_round(shared_.course.head().value());
+  response.set_head_round(shared_.position.head().value());
   *response.mutable_lease() = ToProto(shared_.context.options.lease);
   *response.mutable_heartbeat_interval() = ToProto(shared_.context.options.heartbeat_interval);
   return response;
@@ -59,7 +59,7 @@ v1::JoinResponse RoundManager::Welcome() const {
 
 absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::HeartbeatRequest& request) {
   absl::MutexLock lock(&shared_.mu);
-  const RoundId head = shared_.course.head();
+  const RoundId head = shared_.position.head();
   HeartbeatAnswer answer = shared_.attendance.members().Heartbeat(
       request, shared_.lineage.ProgressOf(request, head), shared_.now());
   const bool in_session =
@@ -86,8 +86,8 @@ void RoundManager::Leave(const v1::LeaveRequest& request) {
 
 absl::Status RoundManager::CheckUpload(RoundId round, const std::string& worker) {
   if (shared_.control.ended()) return shared_.control.DrainingError(shared_.now());
-  if (round < shared_.course.head()) shared_.attendance.TimeUpdate(round, worker);
-  DISTRO_RETURN_IF_ERROR(shared_.course.CheckHead(round));
+  if (round < shared_.position.head()) shared_.attendance.TimeUpdate(round, worker);
+  DISTRO_RETURN_IF_ERROR(shared_.position.CheckHead(round));
   return shared_.control.CheckOpen(shared_.now());
 }
 
@@ -99,7 +99,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpoch(header.epoch()));
   const std::string& name = header.worker().name();
   DISTRO_RETURN_IF_ERROR(CheckUpload(RoundId(header.round()), name));
-  Round& round = *shared_.course.round();
+  Round& round = *shared_.position.round();
   const Standing standing{.probation = members.Find(name)->probation_left > 0,
                           .doubted = !round.counts_all_alike() && shared_.integrity.Doubts(name)};
   DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, standing));
@@ -118,7 +118,7 @@ absl::StatusOr<Taken> RoundManager::ForeseePayload(const UploadTicket& ticket, S
   const uint64_t checksum = Xxh3(payload);
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
-  return shared_.course.round()->Foresee(ticket.worker.name(), segment, payload.size(), checksum);
+  return shared_.position.round()->Foresee(ticket.worker.name(), segment, payload.size(), checksum);
 }
 
 absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,
@@ -126,7 +126,7 @@ absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, Segme
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
   const std::string& name = ticket.worker.name();
-  Round& round = *shared_.course.round();
+  Round& round = *shared_.position.round();
   DISTRO_ASSIGN_OR_RETURN(const Taken taken,
                           round.Put(ticket.worker, segment, std::move(payload), shared_.now()));
   if (taken == Taken::kNew) {
@@ -163,7 +163,7 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
   if (shared_.control.ended()) return shared_.control.DrainingError(shared_.now());
   const RoundId from(request.from_round());
   DISTRO_RETURN_IF_ERROR(
-      shared_.lineage.CheckChain(shared_.course.head(), from, request.last_hash()));
+      shared_.lineage.CheckChain(shared_.position.head(), from, request.last_hash()));
   DISTRO_RETURN_IF_ERROR(CheckServable(from, *files.rounds, shared_.damaged, *files.snapshots));
   auto subscriber = std::make_shared<Subscriber>();
   subscriber->worker = request.worker().name();
@@ -175,7 +175,7 @@ absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(request.run_id(), "of run"));
   const RoundId round(request.round());
-  const RoundId head = shared_.course.head();
+  const RoundId head = shared_.position.head();
   if (round > head) {
     return absl::InvalidArgumentError(absl::StrCat(
         "round: ", round.value(), " is ahead of the log, which ends before ", head.value()));
@@ -206,8 +206,8 @@ void RoundManager::Drain() {
   if (shared_.control.draining()) return;
   const absl::Duration grace = shared_.context.options.drain_grace;
   shared_.control.Drain(shared_.now() + grace);
-  shared_.context.log->Info("draining", {{"round", shared_.course.head().value()},
-                                         {"open", shared_.course.round() ? "yes" : "no"},
+  shared_.context.log->Info("draining", {{"round", shared_.position.head().value()},
+                                         {"open", shared_.position.round() ? "yes" : "no"},
                                          {"grace", absl::FormatDuration(grace)}});
   shared_.Poke();
 }
@@ -227,19 +227,19 @@ void RoundManager::AwaitDrained(absl::Duration timeout) const {
 
 RunStatus RoundManager::status() const {
   absl::MutexLock lock(&shared_.mu);
-  const RoundId head = shared_.course.head();
+  const RoundId head = shared_.position.head();
   RunStatus status{.state = shared_.control.visible_state(),
                    .reason = shared_.control.reason(),
                    .epoch = shared_.context.epoch,
                    .round = head,
-                   .rounds = shared_.course.rounds(),
+                   .rounds = shared_.position.rounds(),
                    .data_fingerprint = shared_.context.files.rounds->has_start()
                                            ? shared_.attendance.members().fingerprint()
                                            : "",
                    .log_hash = shared_.lineage.HashBefore(head),
                    .disk_error = shared_.disk.error(),
                    .mismatch = shared_.integrity.mismatch(),
-                   .deadline = shared_.course.deadline(),
+                   .deadline = shared_.position.deadline(),
                    .workers = {},
                    .agreement = {},
                    .since = {},

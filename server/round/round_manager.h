@@ -2,13 +2,13 @@
 // operators, and Step(), which does what is due (docs/protocol.md).
 //
 //   SharedRun           the mutex and the state under it:
-//     Course            head, samples, the open round
+//     RunPosition       head, samples, the open round
 //     Control           state, pause, drain
 //     Attendance        workers, their states and times
 //     Integrity         verdicts on states and votes
 //     Lineage           run, epoch and chain of a peer
 //     DiskTrouble       failures of the disk
-//   RoundThread         what the round thread does: NextTask() selects a task, Recorder writes the record
+//   RoundThread         finds the due task and executes it; Recorder writes the record
 //   OperatorDecisions   decisions: written first, then acted on
 //
 // Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called

@@ -32,7 +32,7 @@ RoundTask RoundThread::FindTask() {
   return NextTask({.config = &context_.run->config,
                    .control = &shared_->control,
                    .members = &shared_->attendance.members(),
-                   .course = &shared_->course,
+                   .position = &shared_->position,
                    .started = context_.files.rounds->has_start(),
                    .header_made = recorder_.has_header(),
                    .quarantines_written = shared_->quarantines_written,
@@ -94,8 +94,8 @@ absl::Status RoundThread::WriteStart() {
   DISTRO_RETURN_IF_ERROR(context_.files.rounds->WriteStart(start));
   absl::MutexLock lock(&shared_->mu);
   shared_->attendance.members().FixFingerprint(start.data_fingerprint());
-  shared_->course.Start(start);
-  shared_->disk.Wrote(shared_->course.head());
+  shared_->position.Start(start);
+  shared_->disk.Wrote(shared_->position.head());
   context_.log->Info("run started", {{"run", run.run_id},
                                      {"workers", start.slots_size()},
                                      {"data", start.data_fingerprint()},
@@ -108,13 +108,13 @@ void RoundThread::OpenRound() {
   RoundId round;
   {
     absl::MutexLock lock(&shared_->mu);
-    Course& course = shared_->course;
-    round = course.head();
-    course.Open(shared_->attendance.members(), shared_->attendance.Deadline(),
-                shared_->integrity.DrawAudited(round, context_.clock->WallNow()), shared_->now());
+    RunPosition& position = shared_->position;
+    round = position.head();
+    position.Open(shared_->attendance.members(), shared_->attendance.Deadline(),
+                  shared_->integrity.DrawAudited(round, context_.clock->WallNow()), shared_->now());
     shared_->attendance.RoundOpened(round);
-    open = course.MakeOpen(shared_->now());
-    const int expected = course.round()->expected();
+    open = position.MakeOpen(shared_->now());
+    const int expected = position.round()->expected();
     context_.observer->OnRoundOpened(round, expected);
     context_.log->Debug("round opened", {{"round", round.value()}, {"expected", expected}});
   }
@@ -127,13 +127,13 @@ void RoundThread::ReopenRound() {
   RoundId round;
   {
     absl::MutexLock lock(&shared_->mu);
-    Course& course = shared_->course;
-    round = course.head();
-    const size_t added = course.Reopen(shared_->attendance.members());
-    open = course.MakeOpen(shared_->now());
+    RunPosition& position = shared_->position;
+    round = position.head();
+    const size_t added = position.Reopen(shared_->attendance.members());
+    open = position.MakeOpen(shared_->now());
     context_.log->Info(
         "round opened again with samples for more workers",
-        {{"round", round.value()}, {"added", added}, {"expected", course.round()->expected()}});
+        {{"round", round.value()}, {"added", added}, {"expected", position.round()->expected()}});
   }
   shared_->broadcast.Reopen(
       MakeOpenFrame(context_.epoch, round, open, shared_->now()),
@@ -144,7 +144,7 @@ absl::Status RoundThread::CloseSegments(absl::Span<const ClosedSegment> closed) 
   RoundId round;
   {
     absl::MutexLock lock(&shared_->mu);
-    round = shared_->course.head();
+    round = shared_->position.head();
   }
   return CombineClosed(*context_.run, round, closed, *context_.clock,
                        [&](const ClosedSegment& segment, const SegmentResult& result) {
@@ -161,7 +161,7 @@ absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& clo
   context_.observer->OnSegmentResult(result, sent - closed.last_in);
   {
     absl::MutexLock lock(&shared_->mu);
-    shared_->course.round()->SetResult(closed.segment, result);
+    shared_->position.round()->SetResult(closed.segment, result);
   }
   // If this fails, the commit writes it again.
   if (const absl::Status status = recorder_.Add(closed.segment, result.payload); !status.ok())
@@ -177,9 +177,9 @@ absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& clo
 
 std::string RoundThread::MakeHeader() {
   absl::MutexLock lock(&shared_->mu);
-  Course& course = shared_->course;
-  const uint64_t predecessor = context_.files.rounds->HashBefore(course.head());
-  return course
+  RunPosition& position = shared_->position;
+  const uint64_t predecessor = context_.files.rounds->HashBefore(position.head());
+  return position
       .MakeHeader(shared_->attendance.members(), predecessor, shared_->control.paused(),
                   *context_.clock)
       .SerializeAsString();
@@ -201,28 +201,28 @@ absl::Status RoundThread::CommitRound() {
 
 void RoundThread::FinishRound(const v1::RoundHeader& header) {
   absl::MutexLock lock(&shared_->mu);
-  Course& course = shared_->course;
-  CommittedRoundInfo info = course.Describe(header, shared_->now());
+  RunPosition& position = shared_->position;
+  CommittedRoundInfo info = position.Describe(header, shared_->now());
   info.eval_loss = shared_->attendance.EvaluationLoss();
   context_.observer->OnRoundCommitted(info);
   context_.log->Info(
       "round committed",
       {{"round", header.round()},
-       {"workers", absl::StrCat(course.round()->contributors(), "/", header.members_size())},
+       {"workers", absl::StrCat(position.round()->contributors(), "/", header.members_size())},
        {"bytes", info.result_bytes},
        {"seconds", absl::ToDoubleSeconds(info.duration)},
        {"reason", header.reason()}});
-  empty_rounds_ = course.round()->contributors() == 0 ? empty_rounds_ + 1 : 0;
-  shared_->disk.Wrote(course.head());
-  shared_->integrity.Judge(header, *course.round(), &shared_->attendance.members());
+  empty_rounds_ = position.round()->contributors() == 0 ? empty_rounds_ + 1 : 0;
+  shared_->disk.Wrote(position.head());
+  shared_->integrity.Judge(header, *position.round(), &shared_->attendance.members());
   shared_->attendance.Learn(header, info.duration);
   shared_->attendance.RoundOver();
-  course.Finish(header);
+  position.Finish(header);
 }
 
 void RoundThread::FinishRun() {
   absl::MutexLock lock(&shared_->mu);
-  if (shared_->course.has_rounds()) return;  // extended a moment ago
+  if (shared_->position.has_rounds()) return;  // extended a moment ago
   std::string reason = "all rounds are committed";
   if (empty_rounds_ > 0) {
     absl::StrAppend(&reason, ", but all workers abstained in the last ", empty_rounds_,

@@ -30,8 +30,8 @@ SharedRun::SharedRun(const RunContext& constants)
                   observer->OnPhase("broadcast", busy);
                 }),
       damaged(context.log),
-      course(context.run.get(), context.epoch, max_workers, context.files.rounds->next_round()),
-      control(&course, context.log),
+      position(context.run.get(), context.epoch, max_workers, context.files.rounds->next_round()),
+      control(&position, context.log),
       attendance(context.run.get(), MembershipOf(context, max_workers), context.clock, context.log,
                  context.observer,
                  [this](const Worker& worker, absl::string_view word, const absl::Status& end) {
@@ -50,14 +50,14 @@ absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
   if (rounds.has_start()) {
     members.FixFingerprint(rounds.start().data_fingerprint());
     DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::Member> last,
-                            course.Restore(rounds, [this](const v1::RoundHeader& header) {
+                            position.Restore(rounds, [this](const v1::RoundHeader& header) {
                               mu.AssertHeld();
                               attendance.Learn(header, FromProto(header.duration()));
                               integrity.Learn(header);
                             }));
     members.Restore(last);
   }
-  if (decided.has_extension()) course.Extend(decided.extension());
+  if (decided.has_extension()) position.Extend(decided.extension());
   control.Restore(decided);
   for (const v1::QuarantinedWorker& entry : decided.quarantined()) members.Quarantine(entry);
   quarantines_written = members.quarantine_changes();
@@ -66,7 +66,7 @@ absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
 
 void SharedRun::NoteDiskError(const absl::Status& error) {
   absl::MutexLock lock(&mu);
-  disk.Failed(course.head(), error);
+  disk.Failed(position.head(), error);
 }
 
 void SharedRun::EndNow() {
@@ -93,7 +93,7 @@ void SharedRun::WaitForPoke(absl::Duration until) {
 // The round does not wait for a worker that is not ACTIVE.
 void SharedRun::OnMemberChange(const Worker& worker, absl::string_view word,
                                const absl::Status& end) {
-  if (Round* round = course.round()) {
+  if (Round* round = position.round()) {
     if (worker.state != v1::MEMBER_STATE_ACTIVE) round->Forgo(worker.name);
     if (worker.state == v1::MEMBER_STATE_QUARANTINED) round->Expel(worker.name);
     if (word == "no_probation") round->Promote(worker.name);

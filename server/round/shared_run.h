@@ -19,11 +19,11 @@
 #include "server/log/snapshot_store.h"
 #include "server/round/attendance.h"
 #include "server/round/control.h"
-#include "server/round/course.h"
 #include "server/round/integrity.h"
 #include "server/round/lineage.h"
 #include "server/round/recorder.h"
 #include "server/round/run_observer.h"
+#include "server/round/run_position.h"
 #include "server/subscription/broadcast.h"
 #include "server/subscription/subscription.h"
 
@@ -84,7 +84,7 @@ class SharedRun {
   DamagedRecords damaged;
 
   mutable absl::Mutex mu;
-  Course course ABSL_GUARDED_BY(mu);
+  RunPosition position ABSL_GUARDED_BY(mu);
   Control control ABSL_GUARDED_BY(mu);
   Attendance attendance ABSL_GUARDED_BY(mu);
   Integrity integrity ABSL_GUARDED_BY(mu);
