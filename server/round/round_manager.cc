@@ -23,10 +23,10 @@ absl::StatusOr<v1::JoinResponse> RoundManager::Join(const v1::JoinRequest& reque
   Attendance& attendance = shared_.attendance;
   const std::string& name = request.worker().name();
   if (!request.run_id().empty()) {
-    DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(
+    DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckRun(
         request.run_id(), "this worker has state of run", "the aggregator's run is"));
     if (!attendance.quarantined(name))
-      DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpochSeen(request.epoch()));
+      DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpochSeen(request.epoch()));
   }
   if (shared_.control.draining()) return shared_.control.DrainingError(shared_.now());
   DISTRO_ASSIGN_OR_RETURN(const bool replaced, attendance.Join(request));
@@ -61,10 +61,10 @@ absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::Heartbea
   absl::MutexLock lock(&shared_.mu);
   const RoundId head = shared_.position.head();
   HeartbeatAnswer answer = shared_.attendance.members().Heartbeat(
-      request, shared_.lineage.ProgressOf(request, head), shared_.now());
+      request, shared_.peer_checks.ProgressOf(request, head), shared_.now());
   const bool in_session =
       answer.directive == v1::DIRECTIVE_CONTINUE || answer.directive == v1::DIRECTIVE_RESYNC;
-  if (in_session) DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpochSeen(request.epoch()));
+  if (in_session) DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpochSeen(request.epoch()));
   if (shared_.control.draining() && (in_session || answer.directive == v1::DIRECTIVE_REJOIN))
     answer = {v1::DIRECTIVE_DRAIN, "the aggregator is about to stop"};
   shared_.Poke();
@@ -96,7 +96,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   absl::MutexLock lock(&shared_.mu);
   Membership& members = shared_.attendance.members();
   DISTRO_RETURN_IF_ERROR(members.CheckSession(header.worker(), shared_.now()));
-  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpoch(header.epoch()));
+  DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpoch(header.epoch()));
   const std::string& name = header.worker().name();
   DISTRO_RETURN_IF_ERROR(CheckUpload(RoundId(header.round()), name));
   Round& round = *shared_.position.round();
@@ -158,12 +158,12 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
     DISTRO_RETURN_IF_ERROR(
         shared_.attendance.members().CheckSession(request.worker(), shared_.now()));
   }
-  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(request.run_id(), "asked for run"));
-  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckEpochSeen(request.epoch()));
+  DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckRun(request.run_id(), "asked for run"));
+  DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpochSeen(request.epoch()));
   if (shared_.control.ended()) return shared_.control.DrainingError(shared_.now());
   const RoundId from(request.from_round());
   DISTRO_RETURN_IF_ERROR(
-      shared_.lineage.CheckChain(shared_.position.head(), from, request.last_hash()));
+      shared_.peer_checks.CheckChain(shared_.position.head(), from, request.last_hash()));
   DISTRO_RETURN_IF_ERROR(CheckServable(from, *files.rounds, shared_.damaged, *files.snapshots));
   auto subscriber = std::make_shared<Subscriber>();
   subscriber->worker = request.worker().name();
@@ -173,14 +173,14 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
 
 absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {
   absl::MutexLock lock(&shared_.mu);
-  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckRun(request.run_id(), "of run"));
+  DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckRun(request.run_id(), "of run"));
   const RoundId round(request.round());
   const RoundId head = shared_.position.head();
   if (round > head) {
     return absl::InvalidArgumentError(absl::StrCat(
         "round: ", round.value(), " is ahead of the log, which ends before ", head.value()));
   }
-  DISTRO_RETURN_IF_ERROR(shared_.lineage.CheckChain(head, round, request.log_hash()));
+  DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckChain(head, round, request.log_hash()));
   DISTRO_RETURN_IF_ERROR(shared_.integrity.CheckReport(request));
   shared_.integrity.AddReport(request);
   return absl::OkStatus();
@@ -236,7 +236,7 @@ RunStatus RoundManager::status() const {
                    .data_fingerprint = shared_.context.files.rounds->has_start()
                                            ? shared_.attendance.members().fingerprint()
                                            : "",
-                   .log_hash = shared_.lineage.HashBefore(head),
+                   .log_hash = shared_.peer_checks.HashBefore(head),
                    .disk_error = shared_.disk.error(),
                    .mismatch = shared_.integrity.mismatch(),
                    .deadline = shared_.position.deadline(),

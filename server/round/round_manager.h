@@ -6,7 +6,7 @@
 //     Control           state, pause, drain
 //     Attendance        workers, their states and times
 //     Integrity         verdicts on states and votes
-//     Lineage           run, epoch and chain of a peer
+//     PeerChecks        run, epoch and chain of a peer
 //     DiskTrouble       failures of the disk
 //   RoundThread         finds the due task and executes it; Recorder writes the record
 //   OperatorDecisions   decisions: written first, then acted on
@@ -67,7 +67,7 @@ class RoundManager {
   void CountInvalidUpload(const UploadTicket& ticket);
 
   // Subscribes a worker in session, or a follower without one. FailedPrecondition: no session,
-  // another run, or as Lineage::CheckChain and CheckServable.
+  // another run, or as PeerChecks::CheckChain and CheckServable.
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 

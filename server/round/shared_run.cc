@@ -39,7 +39,7 @@ SharedRun::SharedRun(const RunContext& constants)
                    OnMemberChange(worker, word, end);
                  }),
       integrity(context.run.get(), context.log, context.observer),
-      lineage(context.run.get(), context.epoch, context.files.rounds, context.log),
+      peer_checks(context.run.get(), context.epoch, context.files.rounds, context.log),
       disk(context.log, context.observer) {}
 
 absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {

@@ -20,7 +20,7 @@
 #include "server/round/attendance.h"
 #include "server/round/control.h"
 #include "server/round/integrity.h"
-#include "server/round/lineage.h"
+#include "server/round/peer_checks.h"
 #include "server/round/recorder.h"
 #include "server/round/run_observer.h"
 #include "server/round/run_position.h"
@@ -88,7 +88,7 @@ class SharedRun {
   Control control ABSL_GUARDED_BY(mu);
   Attendance attendance ABSL_GUARDED_BY(mu);
   Integrity integrity ABSL_GUARDED_BY(mu);
-  Lineage lineage ABSL_GUARDED_BY(mu);
+  PeerChecks peer_checks ABSL_GUARDED_BY(mu);
   DiskTrouble disk ABSL_GUARDED_BY(mu);
   uint64_t quarantines_written ABSL_GUARDED_BY(mu) = 0;  // of quarantine_changes()
 
