@@ -92,7 +92,7 @@ absl::Status OperatorDecisions::Evict(const std::string& name, absl::string_view
       [&](const v1::StoredAdmission& next) {
         shared_->mu.AssertHeld();
         for (const v1::QuarantinedWorker& entry : next.quarantined()) {
-          if (entry.name() == name) shared_->attendance.members().Quarantine(entry);
+          if (entry.name() == name) shared_->workers.members().Quarantine(entry);
         }
         return absl::OkStatus();
       });
@@ -103,7 +103,7 @@ absl::Status OperatorDecisions::Admit(const std::string& name) {
   return Decide([&](const v1::StoredAdmission& now) { return WithoutQuarantined(now, name); },
                 [&](const v1::StoredAdmission& /*next*/) {
                   shared_->mu.AssertHeld();
-                  return shared_->attendance.members().Admit(name);
+                  return shared_->workers.members().Admit(name);
                 });
 }
 
@@ -113,7 +113,7 @@ absl::Status OperatorDecisions::WriteQuarantines() {
   uint64_t changes = 0;
   {
     absl::MutexLock lock(&shared_->mu);
-    const Membership& members = shared_->attendance.members();
+    const Membership& members = shared_->workers.members();
     changes = members.quarantine_changes();
     if (changes == shared_->quarantines_written) return absl::OkStatus();
     members.FillQuarantined(&next);

@@ -20,16 +20,16 @@ absl::StatusOr<std::unique_ptr<RoundManager>> RoundManager::Create(const RunCont
 
 absl::StatusOr<v1::JoinResponse> RoundManager::Join(const v1::JoinRequest& request) {
   absl::MutexLock lock(&shared_.mu);
-  Attendance& attendance = shared_.attendance;
+  RunWorkers& workers = shared_.workers;
   const std::string& name = request.worker().name();
   if (!request.run_id().empty()) {
     DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckRun(
         request.run_id(), "this worker has state of run", "the aggregator's run is"));
-    if (!attendance.quarantined(name))
+    if (!workers.quarantined(name))
       DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpochSeen(request.epoch()));
   }
   if (shared_.control.draining()) return shared_.control.DrainingError(shared_.now());
-  DISTRO_ASSIGN_OR_RETURN(const bool replaced, attendance.Join(request));
+  DISTRO_ASSIGN_OR_RETURN(const bool replaced, workers.Join(request));
   if (replaced) {
     shared_.broadcast.Close(
         name, ErrorWithReason(absl::StatusCode::kAborted, "replaced",
@@ -50,7 +50,7 @@ v1::JoinResponse RoundManager::Welcome() const {
   *response.mutable_companions() = run().companions;
   response.set_epoch(shared_.context.epoch.value());
   *response.mutable_snapshot() = newest_snapshot();
-  response.set_log_bytes_per_second(shared_.attendance.log_bytes_per_second());
+  response.set_log_bytes_per_second(shared_.workers.log_bytes_per_second());
   response.set_head_round(shared_.position.head().value());
   *response.mutable_lease() = ToProto(shared_.context.options.lease);
   *response.mutable_heartbeat_interval() = ToProto(shared_.context.options.heartbeat_interval);
@@ -60,7 +60,7 @@ v1::JoinResponse RoundManager::Welcome() const {
 absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::HeartbeatRequest& request) {
   absl::MutexLock lock(&shared_.mu);
   const RoundId head = shared_.position.head();
-  HeartbeatAnswer answer = shared_.attendance.members().Heartbeat(
+  HeartbeatAnswer answer = shared_.workers.members().Heartbeat(
       request, shared_.peer_checks.ProgressOf(request, head), shared_.now());
   const bool in_session =
       answer.directive == v1::DIRECTIVE_CONTINUE || answer.directive == v1::DIRECTIVE_RESYNC;
@@ -79,14 +79,14 @@ absl::StatusOr<v1::HeartbeatResponse> RoundManager::Heartbeat(const v1::Heartbea
 
 void RoundManager::Leave(const v1::LeaveRequest& request) {
   absl::MutexLock lock(&shared_.mu);
-  shared_.attendance.members().Leave(request.worker(), request.reason());
+  shared_.workers.members().Leave(request.worker(), request.reason());
 }
 
 // Uploads ---------------------------------------------------------------------------------------
 
 absl::Status RoundManager::CheckUpload(RoundId round, const std::string& worker) {
   if (shared_.control.ended()) return shared_.control.DrainingError(shared_.now());
-  if (round < shared_.position.head()) shared_.attendance.TimeUpdate(round, worker);
+  if (round < shared_.position.head()) shared_.workers.TimeUpdate(round, worker);
   DISTRO_RETURN_IF_ERROR(shared_.position.CheckHead(round));
   return shared_.control.CheckOpen(shared_.now());
 }
@@ -94,7 +94,7 @@ absl::Status RoundManager::CheckUpload(RoundId round, const std::string& worker)
 absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& header) {
   DISTRO_RETURN_IF_ERROR(CheckHashes(header, layout()));
   absl::MutexLock lock(&shared_.mu);
-  Membership& members = shared_.attendance.members();
+  Membership& members = shared_.workers.members();
   DISTRO_RETURN_IF_ERROR(members.CheckSession(header.worker(), shared_.now()));
   DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpoch(header.epoch()));
   const std::string& name = header.worker().name();
@@ -109,7 +109,7 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
 }
 
 absl::Status RoundManager::CheckTicket(const UploadTicket& ticket) {
-  DISTRO_RETURN_IF_ERROR(shared_.attendance.members().CheckSession(ticket.worker, shared_.now()));
+  DISTRO_RETURN_IF_ERROR(shared_.workers.members().CheckSession(ticket.worker, shared_.now()));
   return CheckUpload(ticket.round, ticket.worker.name());
 }
 
@@ -131,18 +131,18 @@ absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, Segme
                           round.Put(ticket.worker, segment, std::move(payload), shared_.now()));
   if (taken == Taken::kNew) {
     if (round.Complete(name)) {
-      shared_.attendance.members().Apply(name, MemberEvent::kInTime);
+      shared_.workers.members().Apply(name, MemberEvent::kInTime);
       shared_.context.observer->OnUpdateReceived();
     }
     shared_.Poke();
   }
-  if (round.Finished(name)) shared_.attendance.TimeUpdate(ticket.round, name);
+  if (round.Finished(name)) shared_.workers.TimeUpdate(ticket.round, name);
   return taken;
 }
 
 void RoundManager::CountInvalidUpload(const UploadTicket& ticket) {
   absl::MutexLock lock(&shared_.mu);
-  Membership& members = shared_.attendance.members();
+  Membership& members = shared_.workers.members();
   if (!members.CheckSession(ticket.worker, shared_.now()).ok()) return;
   members.Apply(ticket.worker.name(), MemberEvent::kInvalidUpdate,
                 absl::StrCat("the last in round ", ticket.round.value()), ticket.round);
@@ -155,8 +155,7 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
   absl::MutexLock lock(&shared_.mu);
   const RunFiles& files = shared_.context.files;
   if (request.has_worker()) {
-    DISTRO_RETURN_IF_ERROR(
-        shared_.attendance.members().CheckSession(request.worker(), shared_.now()));
+    DISTRO_RETURN_IF_ERROR(shared_.workers.members().CheckSession(request.worker(), shared_.now()));
   }
   DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckRun(request.run_id(), "asked for run"));
   DISTRO_RETURN_IF_ERROR(shared_.peer_checks.CheckEpochSeen(request.epoch()));
@@ -234,7 +233,7 @@ RunStatus RoundManager::status() const {
                    .round = head,
                    .rounds = shared_.position.rounds(),
                    .data_fingerprint = shared_.context.files.rounds->has_start()
-                                           ? shared_.attendance.members().fingerprint()
+                                           ? shared_.workers.members().fingerprint()
                                            : "",
                    .log_hash = shared_.peer_checks.HashBefore(head),
                    .disk_error = shared_.disk.error(),
@@ -244,7 +243,7 @@ RunStatus RoundManager::status() const {
                    .agreement = {},
                    .since = {},
                    .now = shared_.now()};
-  shared_.attendance.FillStatus(&status);
+  shared_.workers.FillStatus(&status);
   for (const Worker& worker : status.workers)
     status.agreement.push_back(shared_.integrity.AgreementScore(worker.name));
   return status;
@@ -252,7 +251,7 @@ RunStatus RoundManager::status() const {
 
 v1::LinkNeeds RoundManager::LinkNeeds() const {
   absl::MutexLock lock(&shared_.mu);
-  return shared_.attendance.LinkNeeds();
+  return shared_.workers.LinkNeeds();
 }
 
 uint64_t RoundManager::DamagedRecordCount() const {

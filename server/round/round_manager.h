@@ -4,7 +4,7 @@
 //   SharedRun           the mutex and the state under it:
 //     RunPosition       head, samples, the open round
 //     Control           state, pause, drain
-//     Attendance        workers, their states and times
+//     RunWorkers        workers, their states and times
 //     Integrity         verdicts on states and votes
 //     PeerChecks        run, epoch and chain of a peer
 //     DiskTrouble       failures of the disk

@@ -31,7 +31,7 @@ RoundTask RoundThread::FindTask() {
   absl::MutexLock lock(&shared_->mu);
   return NextTask({.config = &context_.run->config,
                    .control = &shared_->control,
-                   .members = &shared_->attendance.members(),
+                   .members = &shared_->workers.members(),
                    .position = &shared_->position,
                    .started = context_.files.rounds->has_start(),
                    .header_made = recorder_.has_header(),
@@ -85,7 +85,7 @@ absl::Status RoundThread::WriteStart() {
   v1::StartHeader start;
   {
     absl::MutexLock lock(&shared_->mu);
-    const Membership& members = shared_->attendance.members();
+    const Membership& members = shared_->workers.members();
     start = MakeStartHeader({.run_id = run.run_id,
                              .data_fingerprint = members.fingerprint(),
                              .state_hash = run.initial_snapshot.state_hash()},
@@ -93,7 +93,7 @@ absl::Status RoundThread::WriteStart() {
   }
   DISTRO_RETURN_IF_ERROR(context_.files.rounds->WriteStart(start));
   absl::MutexLock lock(&shared_->mu);
-  shared_->attendance.members().FixFingerprint(start.data_fingerprint());
+  shared_->workers.members().FixFingerprint(start.data_fingerprint());
   shared_->position.Start(start);
   shared_->disk.Wrote(shared_->position.head());
   context_.log->Info("run started", {{"run", run.run_id},
@@ -110,9 +110,9 @@ void RoundThread::OpenRound() {
     absl::MutexLock lock(&shared_->mu);
     RunPosition& position = shared_->position;
     round = position.head();
-    position.Open(shared_->attendance.members(), shared_->attendance.Deadline(),
+    position.Open(shared_->workers.members(), shared_->workers.Deadline(),
                   shared_->integrity.DrawAudited(round, context_.clock->WallNow()), shared_->now());
-    shared_->attendance.RoundOpened(round);
+    shared_->workers.RoundOpened(round);
     open = position.MakeOpen(shared_->now());
     const int expected = position.round()->expected();
     context_.observer->OnRoundOpened(round, expected);
@@ -129,7 +129,7 @@ void RoundThread::ReopenRound() {
     absl::MutexLock lock(&shared_->mu);
     RunPosition& position = shared_->position;
     round = position.head();
-    const size_t added = position.Reopen(shared_->attendance.members());
+    const size_t added = position.Reopen(shared_->workers.members());
     open = position.MakeOpen(shared_->now());
     context_.log->Info(
         "round opened again with samples for more workers",
@@ -180,7 +180,7 @@ std::string RoundThread::MakeHeader() {
   RunPosition& position = shared_->position;
   const uint64_t predecessor = context_.files.rounds->HashBefore(position.head());
   return position
-      .MakeHeader(shared_->attendance.members(), predecessor, shared_->control.paused(),
+      .MakeHeader(shared_->workers.members(), predecessor, shared_->control.paused(),
                   *context_.clock)
       .SerializeAsString();
 }
@@ -203,7 +203,7 @@ void RoundThread::FinishRound(const v1::RoundHeader& header) {
   absl::MutexLock lock(&shared_->mu);
   RunPosition& position = shared_->position;
   CommittedRoundInfo info = position.Describe(header, shared_->now());
-  info.eval_loss = shared_->attendance.EvaluationLoss();
+  info.eval_loss = shared_->workers.EvaluationLoss();
   context_.observer->OnRoundCommitted(info);
   context_.log->Info(
       "round committed",
@@ -214,9 +214,9 @@ void RoundThread::FinishRound(const v1::RoundHeader& header) {
        {"reason", header.reason()}});
   empty_rounds_ = position.round()->contributors() == 0 ? empty_rounds_ + 1 : 0;
   shared_->disk.Wrote(position.head());
-  shared_->integrity.Judge(header, *position.round(), &shared_->attendance.members());
-  shared_->attendance.Learn(header, info.duration);
-  shared_->attendance.RoundOver();
+  shared_->integrity.Judge(header, *position.round(), &shared_->workers.members());
+  shared_->workers.Learn(header, info.duration);
+  shared_->workers.RoundOver();
   position.Finish(header);
 }
 

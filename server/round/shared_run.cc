@@ -32,12 +32,12 @@ SharedRun::SharedRun(const RunContext& constants)
       damaged(context.log),
       position(context.run.get(), context.epoch, max_workers, context.files.rounds->next_round()),
       control(&position, context.log),
-      attendance(context.run.get(), MembershipOf(context, max_workers), context.clock, context.log,
-                 context.observer,
-                 [this](const Worker& worker, absl::string_view word, const absl::Status& end) {
-                   mu.AssertHeld();
-                   OnMemberChange(worker, word, end);
-                 }),
+      workers(context.run.get(), MembershipOf(context, max_workers), context.clock, context.log,
+              context.observer,
+              [this](const Worker& worker, absl::string_view word, const absl::Status& end) {
+                mu.AssertHeld();
+                OnMemberChange(worker, word, end);
+              }),
       integrity(context.run.get(), context.log, context.observer),
       peer_checks(context.run.get(), context.epoch, context.files.rounds, context.log),
       disk(context.log, context.observer) {}
@@ -46,13 +46,13 @@ absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
   absl::MutexLock lock(&mu);
   const RoundLog& rounds = *context.files.rounds;
   DISTRO_RETURN_IF_ERROR(CheckRoom(*context.run, rounds.has_start(), max_workers, context.log));
-  Membership& members = attendance.members();
+  Membership& members = workers.members();
   if (rounds.has_start()) {
     members.FixFingerprint(rounds.start().data_fingerprint());
     DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::Member> last,
                             position.Restore(rounds, [this](const v1::RoundHeader& header) {
                               mu.AssertHeld();
-                              attendance.Learn(header, FromProto(header.duration()));
+                              workers.Learn(header, FromProto(header.duration()));
                               integrity.Learn(header);
                             }));
     members.Restore(last);

@@ -17,13 +17,13 @@
 #include "server/log/round_log.h"
 #include "server/log/run_identity.h"
 #include "server/log/snapshot_store.h"
-#include "server/round/attendance.h"
 #include "server/round/control.h"
 #include "server/round/integrity.h"
 #include "server/round/peer_checks.h"
 #include "server/round/recorder.h"
 #include "server/round/run_observer.h"
 #include "server/round/run_position.h"
+#include "server/round/run_workers.h"
 #include "server/subscription/broadcast.h"
 #include "server/subscription/subscription.h"
 
@@ -86,7 +86,7 @@ class SharedRun {
   mutable absl::Mutex mu;
   RunPosition position ABSL_GUARDED_BY(mu);
   Control control ABSL_GUARDED_BY(mu);
-  Attendance attendance ABSL_GUARDED_BY(mu);
+  RunWorkers workers ABSL_GUARDED_BY(mu);
   Integrity integrity ABSL_GUARDED_BY(mu);
   PeerChecks peer_checks ABSL_GUARDED_BY(mu);
   DiskTrouble disk ABSL_GUARDED_BY(mu);

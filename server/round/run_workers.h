@@ -29,7 +29,7 @@
 
 namespace distro::server {
 
-class Attendance {
+class RunWorkers {
  public:
   // A worker's state changed; the word is one of kMemberReasons. Not OK: its streams end with
   // `end`.
@@ -37,7 +37,7 @@ class Attendance {
       std::function<void(const Worker&, absl::string_view word, const absl::Status& end)>;
 
   // All pointers are borrowed.
-  Attendance(const RunIdentity* run, const MembershipOptions& options, const Clock* clock, Log* log,
+  RunWorkers(const RunIdentity* run, const MembershipOptions& options, const Clock* clock, Log* log,
              RunObserver* observer, OnChange on_change);
 
   Membership& members() { return members_; }
