@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/method/base/round_method.h"
-#include "server/round/agenda.h"
+#include "server/round/next_task.h"
 #include "server/round/operator_decisions.h"
 #include "server/round/recorder.h"
 #include "server/round/shared_run.h"

@@ -22,7 +22,7 @@ struct RoundTask {
 };
 
 // The inputs of the decision; all borrowed, and guarded by the manager's mutex, which is held.
-struct Agenda {
+struct TaskInputs {
   const v1::RunConfig* config = nullptr;
   Control* control = nullptr;
   Membership* members = nullptr;
@@ -36,6 +36,6 @@ struct Agenda {
 
 // Ends leases, sets in `control` what the run waits for, and removes closing segments from the
 // round.
-RoundTask NextTask(const Agenda& agenda, absl::Duration now);
+RoundTask NextTask(const TaskInputs& inputs, absl::Duration now);
 
 }  // namespace distro::server

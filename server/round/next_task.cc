@@ -1,4 +1,4 @@
-#include "server/round/agenda.h"
+#include "server/round/next_task.h"
 
 #include <algorithm>
 #include <string>
@@ -19,7 +19,7 @@ bool IsBack(const Worker* worker) {
 RoundTask Do(RoundTask::Kind kind) { return {.kind = kind, .closed = {}}; }
 RoundTask WaitUntil(absl::Duration at) { return {.at = at, .closed = {}}; }
 
-RoundTask NextOpenTask(const Agenda& a, absl::Duration now) {
+RoundTask NextOpenTask(const TaskInputs& a, absl::Duration now) {
   if (!a.position->has_rounds()) return Do(RoundTask::kDone);
   a.control->ShowPause();
   if (a.control->paused()) return {};
@@ -43,7 +43,7 @@ RoundTask NextOpenTask(const Agenda& a, absl::Duration now) {
   return WaitUntil(a.grace_ends);
 }
 
-RoundTask CloseDecided(const Agenda& a, const RoundDecision& decision) {
+RoundTask CloseDecided(const TaskInputs& a, const RoundDecision& decision) {
   RoundTask task = Do(RoundTask::kClose);
   a.control->Set(v1::RUN_STATE_TRAINING, decision.reason);
   if (decision.by_deadline) a.position->CloseByDeadline();
@@ -55,7 +55,7 @@ RoundTask CloseDecided(const Agenda& a, const RoundDecision& decision) {
   return task;
 }
 
-RoundTask CommitDecided(const Agenda& a, int wanted) {
+RoundTask CommitDecided(const TaskInputs& a, int wanted) {
   a.members->EnterSynced();
   const int counted = a.members->Counted();
   if (!a.position->gives_samples() || counted >= wanted || a.header_made)
@@ -66,7 +66,7 @@ RoundTask CommitDecided(const Agenda& a, int wanted) {
   return {};
 }
 
-RoundTask NextRoundTask(const Agenda& a, absl::Duration now) {
+RoundTask NextRoundTask(const TaskInputs& a, absl::Duration now) {
   const RunPosition& position = *a.position;
   const RoundPolicyOptions policy{.min_workers = static_cast<int>(a.config->min_workers()),
                                   .deadline = position.deadline()};
@@ -82,7 +82,7 @@ RoundTask NextRoundTask(const Agenda& a, absl::Duration now) {
 }
 
 // Lets the open round continue as long as it may; opens no other.
-RoundTask NextDrainTask(const Agenda& a, absl::Duration now) {
+RoundTask NextDrainTask(const TaskInputs& a, absl::Duration now) {
   const absl::Duration ends = a.control->drain_ends();
   if (a.position->round() == nullptr || now >= ends) return Do(RoundTask::kDrained);
   if (now < a.retry_at) return WaitUntil(std::min(a.retry_at, ends));
@@ -94,7 +94,7 @@ RoundTask NextDrainTask(const Agenda& a, absl::Duration now) {
 
 }  // namespace
 
-RoundTask NextTask(const Agenda& a, absl::Duration now) {
+RoundTask NextTask(const TaskInputs& a, absl::Duration now) {
   if (a.control->ended()) return {};
   if (a.control->state() == v1::RUN_STATE_DONE)
     return Do(a.control->draining() ? RoundTask::kDrained : RoundTask::kNone);
