@@ -124,10 +124,10 @@ absl::Status RunHost::ContinueLocked() {
                            {"epoch", epoch_.value()},
                            {"next_round", round_log_->next_round().value()}});
   thread_ = std::thread([this, manager = manager_.get()] { RunRounds(manager); });
-  desk_ =
-      std::make_unique<SnapshotDesk>(store_->snapshots(), round_log_.get(), manager_.get(), log_);
+  snapshots_ = std::make_unique<SnapshotTransfers>(store_->snapshots(), round_log_.get(),
+                                                   manager_.get(), log_);
   log_view_.store(round_log_.get(), std::memory_order_release);
-  desk_view_.store(desk_.get(), std::memory_order_release);
+  snapshots_view_.store(snapshots_.get(), std::memory_order_release);
   manager_view_.store(manager_.get(), std::memory_order_release);
   return absl::OkStatus();
 }

@@ -24,8 +24,8 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
                                    v1::GetRunResponse* response) {
   response->set_epoch(host_->epoch().value());
   const RoundManager* manager = host_->manager();
-  const SnapshotDesk* desk = host_->snapshots();
-  if (manager == nullptr || desk == nullptr) {
+  const SnapshotTransfers* snapshots = host_->snapshots();
+  if (manager == nullptr || snapshots == nullptr) {
     response->set_state(v1::RUN_STATE_EMPTY);
     response->set_reason("there is no run yet: create one");
     return absl::OkStatus();
@@ -44,8 +44,8 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
   response->set_model_config_json(manager->run().model_config_json);
   const Sha256Digest& manifest_hash = manager->layout().manifest().hash();
   response->set_manifest_hash(manifest_hash.data(), manifest_hash.size());
-  for (v1::SnapshotInfo& info : desk->List()) *response->add_snapshots() = std::move(info);
-  response->set_first_round(desk->first_round().value());
+  for (v1::SnapshotInfo& info : snapshots->List()) *response->add_snapshots() = std::move(info);
+  response->set_first_round(snapshots->first_round().value());
   *response->mutable_companions() = manager->run().companions;
   return absl::OkStatus();
 }

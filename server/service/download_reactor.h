@@ -13,7 +13,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/call/observers.h"
 #include "server/limits/stream_gate.h"
-#include "server/round/snapshot_desk.h"
+#include "server/round/snapshot_transfers.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {
@@ -21,16 +21,16 @@ namespace distro::server {
 class DownloadReactor final : public RawWriteReactor {
  public:
   // Answers `request`, a serialized DownloadSnapshotRequest, of the credential `caller` (empty:
-  // none). All others are borrowed and outlive the stream. `desk` is nullptr while there is no run.
+  // none). All others are borrowed and outlive the stream. `snapshots` is nullptr while there is no run.
   DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                  SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer, Log* log,
-                  const grpc::ByteBuffer& request);
+                  SnapshotTransfers* snapshots, StreamGate* gate, TransferObserver* observer,
+                  Log* log, const grpc::ByteBuffer& request);
 
   void OnWriteDone(bool ok) override;
   void OnDone() override { delete this; }
 
  private:
-  absl::Status OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& request);
+  absl::Status OpenFile(SnapshotTransfers* snapshots, const grpc::ByteBuffer& request);
   absl::Status ReadFrame();
   absl::Status DiskError(const absl::Status& status) const;
   void WriteNext();

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/round_log/log_reference.h"
 #include "gmock/gmock.h"
-#include "server/round/snapshot_desk.h"
+#include "server/round/snapshot_transfers.h"
 #include "tests/server/round/manager_fixture.h"
 
 namespace distro::server {

@@ -1,10 +1,11 @@
-// Receives snapshots of an archiver (docs/protocol.md, "Snapshots"): stores the bytes, and checks
-// them on its own thread, because the check reads the whole file and computes its state hash. Then
-// joiners start from the snapshot, and the log drops rounds that no joiner needs.
+// Receives snapshots of an archiver (docs/protocol.md, "Snapshots"), and finds the files that
+// joiners download. Stores the bytes, and checks them on its own thread, because the check reads
+// the whole file and computes its state hash. Then joiners start from the snapshot, and the log
+// drops rounds that no joiner needs.
 //
-//   DISTRO_ASSIGN_OR_RETURN(SnapshotTicket ticket, desk->Begin(header));
-//   DISTRO_RETURN_IF_ERROR(desk->Add(&ticket, frame));   // for every frame from ticket.offset
-//   desk->Adopt(ticket, done);
+//   DISTRO_ASSIGN_OR_RETURN(SnapshotTicket ticket, snapshots->Begin(header));
+//   DISTRO_RETURN_IF_ERROR(snapshots->Add(&ticket, frame));   // for every frame from ticket.offset
+//   snapshots->Adopt(ticket, done);
 //
 // Thread-safe. Begin and Add wait for the disk, for at most one frame; Adopt does not wait.
 #pragma once
@@ -52,16 +53,16 @@ struct SnapshotTicket {
   bool complete() const { return offset == snapshot.size_bytes(); }
 };
 
-class SnapshotDesk {
+class SnapshotTransfers {
  public:
   // All are borrowed; the log must vouch for all of `snapshots`. Starts with pruning that an
   // earlier process may have left.
-  SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
-               Log* log);
+  SnapshotTransfers(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
+                    Log* log);
   // Waits for the running check; pending ones are answered Unavailable.
-  ~SnapshotDesk();
-  SnapshotDesk(const SnapshotDesk&) = delete;
-  SnapshotDesk& operator=(const SnapshotDesk&) = delete;
+  ~SnapshotTransfers();
+  SnapshotTransfers(const SnapshotTransfers&) = delete;
+  SnapshotTransfers& operator=(const SnapshotTransfers&) = delete;
 
   // Accepts an upload; an earlier one ends as Aborted. FailedPrecondition: it is of another run
   // ("other_run") or another log ("diverged"), has no reference in the log ("no_reference",
@@ -71,7 +72,7 @@ class SnapshotDesk {
   // Stores the next bytes. Aborted: another upload has started. InvalidArgument: wrong offset, no
   // bytes, or beyond the end.
   absl::Status Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame);
-  // Checks a complete upload and lists it. Calls `done` once, on the desk's thread or before it
+  // Checks a complete upload and lists it. Calls `done` once, on its own thread or before it
   // returns.
   void Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done);
 

@@ -1,4 +1,4 @@
-#include "server/round/snapshot_desk.h"
+#include "server/round/snapshot_transfers.h"
 
 #include <optional>
 #include <utility>
@@ -69,14 +69,14 @@ void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log*
              {{"first_round", round_log.first_round().value()}, {"snapshot", newest.value()}});
 }
 
-SnapshotDesk::SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log,
-                           const RoundManager* manager, Log* log)
+SnapshotTransfers::SnapshotTransfers(SnapshotStore* snapshots, RoundLog* round_log,
+                                     const RoundManager* manager, Log* log)
     : snapshots_(snapshots), round_log_(round_log), manager_(manager), log_(log) {
   jobs_.push_back({});
   thread_ = std::thread([this] { Run(); });
 }
 
-SnapshotDesk::~SnapshotDesk() {
+SnapshotTransfers::~SnapshotTransfers() {
   std::deque<Job> left;
   {
     absl::MutexLock lock(&mu_);
@@ -89,7 +89,7 @@ SnapshotDesk::~SnapshotDesk() {
   }
 }
 
-absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeader& header) {
+absl::StatusOr<SnapshotTicket> SnapshotTransfers::Begin(const v1::UploadSnapshotHeader& header) {
   if (header.run_id() != manager_->run().run_id) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
                            absl::StrCat("run_id: the snapshot is of run ", header.run_id(),
@@ -105,7 +105,7 @@ absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeade
   return ticket;
 }
 
-absl::Status SnapshotDesk::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame) {
+absl::Status SnapshotTransfers::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame) {
   absl::MutexLock lock(&upload_mu_);
   if (ticket->number != newest_ticket_)
     return absl::AbortedError("another upload of a snapshot began: this one ends");
@@ -121,7 +121,8 @@ absl::Status SnapshotDesk::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& 
   return absl::OkStatus();
 }
 
-void SnapshotDesk::Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done) {
+void SnapshotTransfers::Adopt(const SnapshotTicket& ticket,
+                              std::function<void(absl::Status)> done) {
   {
     absl::MutexLock lock(&mu_);
     if (!closed_) {
@@ -132,7 +133,8 @@ void SnapshotDesk::Adopt(const SnapshotTicket& ticket, std::function<void(absl::
   done(Draining());
 }
 
-absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sha256) const {
+absl::StatusOr<SnapshotTransfers::StoredFile> SnapshotTransfers::Find(
+    absl::string_view sha256) const {
   for (const v1::SnapshotInfo& info : snapshots_->List()) {
     if (info.sha256() != sha256) continue;
     DISTRO_ASSIGN_OR_RETURN(std::string path, snapshots_->PathOf(sha256));
@@ -146,12 +148,12 @@ absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sh
   return absl::NotFoundError("sha256: no snapshot has it (any more), and no companion");
 }
 
-void SnapshotDesk::Run() {
+void SnapshotTransfers::Run() {
   while (true) {
     Job job;
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(this, &SnapshotDesk::HasNews));
+      mu_.Await(absl::Condition(this, &SnapshotTransfers::HasNews));
       if (closed_) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
@@ -162,7 +164,7 @@ void SnapshotDesk::Run() {
   }
 }
 
-absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
+absl::Status SnapshotTransfers::AdoptNow(const v1::SnapshotInfo& snapshot) {
   const absl::Status status = snapshots_->Adopt(snapshot);  // its round's record does not change
   if (!status.ok()) {
     log_->Warning("snapshot refused", {{"round", snapshot.round()}, {"status", status}});
@@ -172,7 +174,7 @@ absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
 
 // Drops rounds before the older of the two kept snapshots: no joiner needs them. The log vouches
 // for both, as checked at the start (LeaveOutUnvouched) or when they arrived.
-void SnapshotDesk::Prune() {
+void SnapshotTransfers::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;
   const RoundId first(list[1].round());
