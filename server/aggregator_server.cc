@@ -21,7 +21,7 @@
 #include "server/metrics/metrics.h"
 #include "server/metrics/part_metrics.h"
 #include "server/round/run_observer.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/grpc_endpoint.h"
 #include "server/status/run_history.h"
 #include "server/status/status_routes.h"
@@ -95,7 +95,7 @@ struct AggregatorServer::Impl {
   std::unique_ptr<ServerTls> tls;      // null: insecure
   std::unique_ptr<TokenStore> tokens;  // null: none are valid
   std::unique_ptr<Authorizer> authorizer;
-  std::unique_ptr<CallDesk> desk;
+  std::unique_ptr<CallChecks> call_checks;
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<GrpcEndpoint> grpc;
@@ -178,11 +178,11 @@ absl::Status AggregatorServer::Impl::LoadRun() {
 }
 
 absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)> on_fatal) {
-  desk = std::make_unique<CallDesk>(authorizer.get(), &call_rates, &metrics, log);
+  call_checks = std::make_unique<CallChecks>(authorizer.get(), &call_rates, &metrics, log);
   const GrpcSources sources{.host = host.get(),
                             .tls = tls.get(),
                             .authorizer = authorizer.get(),
-                            .desk = desk.get(),
+                            .checks = call_checks.get(),
                             .gate = &gate,
                             .transfers = &metrics,
                             .calls = &calls,

@@ -8,16 +8,16 @@
 
 namespace distro::server {
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kCreateRun);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kCreateRun);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   return new CreateRunReactor(context, caller->name(), host_, gate_, observer_,
-                              desk_->connections(), log_);
+                              checks_->connections(), log_);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kGetRun, request, response}, this, &AdminService::TellRun);
+  return checks_->Answer({context, Rpc::kGetRun, request, response}, this, &AdminService::TellRun);
 }
 
 absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
@@ -53,8 +53,8 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
 grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* request,
                                                     grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kListWorkers, request, response}, this,
-                       &AdminService::TellWorkers);
+  return checks_->Answer({context, Rpc::kListWorkers, request, response}, this,
+                         &AdminService::TellWorkers);
 }
 
 absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/,
@@ -69,7 +69,7 @@ absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/
 grpc::ServerUnaryReactor* AdminService::Pause(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kPause, request, response}, this, &AdminService::TakePause);
+  return checks_->Answer({context, Rpc::kPause, request, response}, this, &AdminService::TakePause);
 }
 
 absl::Status AdminService::TakePause(const v1::PauseRequest& request,
@@ -81,7 +81,8 @@ absl::Status AdminService::TakePause(const v1::PauseRequest& request,
 grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kResume, request, response}, this, &AdminService::TakeResume);
+  return checks_->Answer({context, Rpc::kResume, request, response}, this,
+                         &AdminService::TakeResume);
 }
 
 absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
@@ -93,7 +94,8 @@ absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
 grpc::ServerUnaryReactor* AdminService::Extend(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kExtend, request, response}, this, &AdminService::TakeExtend);
+  return checks_->Answer({context, Rpc::kExtend, request, response}, this,
+                         &AdminService::TakeExtend);
 }
 
 absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
@@ -107,7 +109,7 @@ absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
 grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kEvict, request, response}, this, &AdminService::TakeEvict);
+  return checks_->Answer({context, Rpc::kEvict, request, response}, this, &AdminService::TakeEvict);
 }
 
 absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
@@ -119,7 +121,7 @@ absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
 grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kAdmit, request, response}, this, &AdminService::TakeAdmit);
+  return checks_->Answer({context, Rpc::kAdmit, request, response}, this, &AdminService::TakeAdmit);
 }
 
 absl::Status AdminService::TakeAdmit(const v1::AdmitRequest& request,

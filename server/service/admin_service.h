@@ -6,13 +6,13 @@
 #include "server/call/observers.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
 
-// All methods receive raw bytes: CallDesk parses those of unary calls, CreateRun parses its own.
+// All methods receive raw bytes: CallChecks parses those of unary calls, CreateRun parses its own.
 using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
     v1::AdminService::WithRawCallbackMethod_GetRun<
         v1::AdminService::WithRawCallbackMethod_ListWorkers<
@@ -26,9 +26,14 @@ using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
 class AdminService final : public AdminMethods {
  public:
   // All are borrowed.
-  AdminService(RunHost* host, const CallDesk* desk, StreamGate* gate, TransferObserver* observer,
-               const WorkerReports* reports, Log* log)
-      : host_(host), desk_(desk), gate_(gate), observer_(observer), reports_(reports), log_(log) {}
+  AdminService(RunHost* host, const CallChecks* checks, StreamGate* gate,
+               TransferObserver* observer, const WorkerReports* reports, Log* log)
+      : host_(host),
+        checks_(checks),
+        gate_(gate),
+        observer_(observer),
+        reports_(reports),
+        log_(log) {}
 
   RawBidiReactor* CreateRun(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
@@ -64,7 +69,7 @@ class AdminService final : public AdminMethods {
   absl::Status TakeAdmit(const v1::AdmitRequest& request, v1::AdmitResponse* response);
 
   RunHost* const host_;
-  const CallDesk* const desk_;
+  const CallChecks* const checks_;
   StreamGate* const gate_;
   TransferObserver* const observer_;
   const WorkerReports* const reports_;

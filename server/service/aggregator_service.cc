@@ -22,8 +22,8 @@ bool LetIn(v1::Directive directive) {
 grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* context,
                                                   const grpc::ByteBuffer* request,
                                                   grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kJoin, request, response}, this,
-                       &AggregatorService::TakeJoin);
+  return checks_->Answer({context, Rpc::kJoin, request, response}, this,
+                         &AggregatorService::TakeJoin);
 }
 
 absl::Status AggregatorService::TakeJoin(const v1::JoinRequest& request,
@@ -39,8 +39,8 @@ absl::Status AggregatorService::TakeJoin(const v1::JoinRequest& request,
 grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kHeartbeat, request, response}, this,
-                       &AggregatorService::TakeHeartbeat);
+  return checks_->Answer({context, Rpc::kHeartbeat, request, response}, this,
+                         &AggregatorService::TakeHeartbeat);
 }
 
 absl::Status AggregatorService::TakeHeartbeat(const v1::HeartbeatRequest& request,
@@ -59,8 +59,8 @@ absl::Status AggregatorService::TakeHeartbeat(const v1::HeartbeatRequest& reques
 grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kLeave, request, response}, this,
-                       &AggregatorService::TakeLeave);
+  return checks_->Answer({context, Rpc::kLeave, request, response}, this,
+                         &AggregatorService::TakeLeave);
 }
 
 absl::Status AggregatorService::TakeLeave(const v1::LeaveRequest& request,
@@ -71,15 +71,15 @@ absl::Status AggregatorService::TakeLeave(const v1::LeaveRequest& request,
 }
 
 RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
-  absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kUploadUpdate);
+  absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadUpdate);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_,
-                           desk_->connections());
+                           checks_->connections());
 }
 
 RawWriteReactor* AggregatorService::SubscribeRounds(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* request) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kSubscribeRounds);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kSubscribeRounds);
   if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
   return SubscribeReactor::Start(context, *caller, host_->manager(), gate_, observer_, log_,
                                  *request);
@@ -87,24 +87,24 @@ RawWriteReactor* AggregatorService::SubscribeRounds(grpc::CallbackServerContext*
 
 RawWriteReactor* AggregatorService::DownloadSnapshot(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* request) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kDownloadSnapshot);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kDownloadSnapshot);
   if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
   return new DownloadReactor(context, caller->name(), host_->snapshots(), gate_, observer_, log_,
                              *request);
 }
 
 RawBidiReactor* AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kUploadSnapshot);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadSnapshot);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   return new UploadSnapshotReactor(context, caller->name(), host_->snapshots(), gate_, observer_,
-                                   desk_->connections(), log_);
+                                   checks_->connections(), log_);
 }
 
 grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request,
                                                          grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kReportState, request, response}, this,
-                       &AggregatorService::TakeState);
+  return checks_->Answer({context, Rpc::kReportState, request, response}, this,
+                         &AggregatorService::TakeState);
 }
 
 absl::Status AggregatorService::TakeState(const v1::ReportStateRequest& request,

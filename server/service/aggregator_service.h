@@ -8,13 +8,13 @@
 #include "server/call/observers.h"
 #include "server/limits/stream_gate.h"
 #include "server/round/run_host.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
 
-// All methods receive raw bytes: CallDesk parses those of unary calls, reactors parse those of
+// All methods receive raw bytes: CallChecks parses those of unary calls, reactors parse those of
 // streams.
 using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpdate<
     v1::AggregatorService::WithRawCallbackMethod_UploadSnapshot<
@@ -29,11 +29,11 @@ using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpd
 class AggregatorService final : public AggregatorMethods {
  public:
   // All are borrowed.
-  AggregatorService(RunHost* host, const CallDesk* desk, StreamGate* gate,
+  AggregatorService(RunHost* host, const CallChecks* checks, StreamGate* gate,
                     TransferObserver* observer, WorkerReports* reports, const Clock* clock,
                     Log* log)
       : host_(host),
-        desk_(desk),
+        checks_(checks),
         gate_(gate),
         observer_(observer),
         reports_(reports),
@@ -66,7 +66,7 @@ class AggregatorService final : public AggregatorMethods {
   absl::Status TakeState(const v1::ReportStateRequest& request, v1::ReportStateResponse* response);
 
   RunHost* const host_;
-  const CallDesk* const desk_;
+  const CallChecks* const checks_;
   StreamGate* const gate_;
   TransferObserver* const observer_;
   WorkerReports* const reports_;

@@ -99,11 +99,11 @@ struct GrpcEndpoint::Impl {
   Impl(const AggregatorOptions& options_in, const GrpcSources& sources_in)
       : options(options_in),
         sources(sources_in),
-        aggregator(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
+        aggregator(sources.host, sources.checks, sources.gate, sources.transfers, sources.reports,
                    sources.clock, sources.log),
-        admin(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
+        admin(sources.host, sources.checks, sources.gate, sources.transfers, sources.reports,
               sources.log),
-        link(sources.host, sources.desk, sources.gate, sources.clock) {}
+        link(sources.host, sources.checks, sources.gate, sources.clock) {}
 
   absl::Status Listen();
   absl::Status Serve();
@@ -127,7 +127,7 @@ struct GrpcEndpoint::Impl {
 absl::Status GrpcEndpoint::Impl::Listen() {
   DISTRO_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.listen));
   const auto& [host, port] = host_port;
-  auto listening = Acceptor::Listen(host, port, sources.desk->connections(), sources.log);
+  auto listening = Acceptor::Listen(host, port, sources.checks->connections(), sources.log);
   if (!listening.ok()) return Annotate(listening.status(), "--listen");
   acceptor = *std::move(listening);
   address = JoinAddress(host, acceptor->port());

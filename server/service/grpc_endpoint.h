@@ -14,7 +14,7 @@
 #include "server/limits/stream_gate.h"
 #include "server/options/options.h"
 #include "server/round/run_host.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
@@ -24,7 +24,7 @@ struct GrpcSources {
   RunHost* host = nullptr;
   ServerTls* tls = nullptr;  // null: insecure
   Authorizer* authorizer = nullptr;
-  const CallDesk* desk = nullptr;
+  const CallChecks* checks = nullptr;
   StreamGate* gate = nullptr;
   TransferObserver* transfers = nullptr;
   CallObserver* calls = nullptr;

@@ -31,15 +31,16 @@ class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::Me
 
 }  // namespace
 
-LinkService::LinkService(RunHost* host, const CallDesk* desk, StreamGate* gate, const Clock* clock)
-    : host_(host), desk_(desk), gate_(gate), clock_(clock), noise_(LinkNoise()) {}
+LinkService::LinkService(RunHost* host, const CallChecks* checks, StreamGate* gate,
+                         const Clock* clock)
+    : host_(host), checks_(checks), gate_(gate), clock_(clock), noise_(LinkNoise()) {}
 
 RawBidiReactor* LinkService::MeasureLink(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kMeasureLink);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kMeasureLink);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   std::optional<v1::LinkNeeds> needs;
   if (const RoundManager* manager = host_->manager()) needs = manager->LinkNeeds();
-  return new LinkReactor(context, caller->name(), std::move(needs), gate_, desk_->connections(),
+  return new LinkReactor(context, caller->name(), std::move(needs), gate_, checks_->connections(),
                          clock_, &noise_);
 }
 

@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
 #include "common/wire/frames.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 
 namespace distro::server {
 
