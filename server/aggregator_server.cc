@@ -65,7 +65,7 @@ struct AggregatorServer::Impl {
         metrics(clock_in, options_in.insecure),
         history(clock_in),
         connections(ConnectionsOf(options_in)),
-        gate(options_in.limits, clock_in),
+        limiter(options_in.limits, clock_in),
         call_rates(CallsPerSecond(options_in.limits, options_in.heartbeat_interval), clock_in) {}
 
   absl::Status OpenCredentials();
@@ -88,7 +88,7 @@ struct AggregatorServer::Impl {
   WorkerReports reports;
   WorkerRates rates;
   ConnectionTable connections;
-  StreamGate gate;
+  StreamLimiter limiter;
   CallRates call_rates;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
@@ -156,7 +156,7 @@ absl::Status AggregatorServer::Impl::StartHttp() {
 std::vector<prometheus::MetricFamily> AggregatorServer::Impl::AllMetrics() {
   if (tls != nullptr) metrics.SetCertificateExpiry(tls->expiry());
   std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
-  AppendFamilies(StreamMetrics(gate), &families);
+  AppendFamilies(StreamMetrics(limiter), &families);
   AppendFamilies(ConnectionMetrics(connections), &families);
   AppendFamilies(calls.Collect(), &families);
   return families;
@@ -183,7 +183,7 @@ absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)>
                             .tls = tls.get(),
                             .authorizer = authorizer.get(),
                             .checks = call_checks.get(),
-                            .gate = &gate,
+                            .limiter = &limiter,
                             .transfers = &metrics,
                             .calls = &calls,
                             .reports = &reports,

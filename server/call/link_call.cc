@@ -49,7 +49,7 @@ absl::Status LinkCall::Count(uint64_t came, uint64_t asked) {
 }
 
 absl::StatusOr<v1::MeasureLinkResponse> LinkCall::Take(const v1::MeasureLinkRequest& request,
-                                                       GatedStream* stream) {
+                                                       LimitedStream* stream) {
   const uint64_t both = request.data().size() + request.answer_bytes();
   DISTRO_RETURN_IF_ERROR(Count(request.data().size(), request.answer_bytes()));
   DISTRO_RETURN_IF_ERROR(stream->Received(both));

@@ -25,7 +25,7 @@ constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 }  // namespace
 
 absl::StatusOr<std::optional<v1::UploadUpdateResponse>> UploadCall::Take(
-    const v1::UploadUpdateRequest& request, GatedStream* stream) {
+    const v1::UploadUpdateRequest& request, LimitedStream* stream) {
   Answer answer = Handle(request, stream);
   if (answer.ok()) return answer;
   // A broken stream is not the worker's fault; an invalid message is.
@@ -42,7 +42,8 @@ absl::Status UploadCall::Refused(const absl::Status& status) {
   return ErrorWithReason(named.code(), reason, named.message());
 }
 
-UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request, GatedStream* stream) {
+UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request,
+                                      LimitedStream* stream) {
   if (manager_ == nullptr) {
     return ErrorWithReason(absl::StatusCode::kUnavailable, "not_open",
                            "there is no run yet: it must be created");
@@ -58,7 +59,7 @@ UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request, Ga
   return absl::InvalidArgumentError("the message is empty or of a kind this version does not know");
 }
 
-UploadCall::Answer UploadCall::OnHeader(const v1::UploadHeader& header, GatedStream* stream) {
+UploadCall::Answer UploadCall::OnHeader(const v1::UploadHeader& header, LimitedStream* stream) {
   if (ticket_) return absl::InvalidArgumentError("header: comes twice");
   DISTRO_ASSIGN_OR_RETURN(ticket_, manager_->BeginUpload(header));
   if (!std::isfinite(header.loss())) observer_->OnDroppedValues(1);
@@ -95,7 +96,7 @@ absl::Status UploadCall::Begin(const v1::UploadFrame& frame) {
   return absl::OkStatus();
 }
 
-UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream* stream) {
+UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, LimitedStream* stream) {
   if (!ticket_) return absl::InvalidArgumentError("frame: comes before the header");
   if (abstains_) return absl::InvalidArgumentError("frame: comes after a header that abstains");
   DISTRO_RETURN_IF_ERROR(stream->Received(frame.data().size()));
@@ -119,7 +120,7 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream
   return answer;
 }
 
-UploadCall::Answer UploadCall::OnPayload(std::string payload, GatedStream* stream) {
+UploadCall::Answer UploadCall::OnPayload(std::string payload, LimitedStream* stream) {
   DISTRO_ASSIGN_OR_RETURN(Taken taken, manager_->ForeseePayload(*ticket_, segment_, payload));
   if (taken == Taken::kNew) {
     const absl::Duration begin = Clock::Real()->MonotonicNow();

@@ -1,5 +1,5 @@
-// A thread that periodically calls StreamGate::Sweep, and `look` for other checks that are needed
-// at least every second. The gate's clock decides which streams have stalled.
+// A thread that periodically calls StreamLimiter::Sweep, and `look` for other checks that are
+// needed at least every second. The limiter's clock decides which streams have stalled.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 
 namespace distro::server {
 
 class Sweeper {
  public:
-  // `gate` is borrowed.
-  Sweeper(StreamGate* gate, std::function<void()> look)
-      : gate_(gate), look_(std::move(look)), thread_([this] { Run(); }) {}
+  // `limiter` is borrowed.
+  Sweeper(StreamLimiter* limiter, std::function<void()> look)
+      : limiter_(limiter), look_(std::move(look)), thread_([this] { Run(); }) {}
   ~Sweeper() {
     {
       absl::MutexLock lock(&mu_);
@@ -31,9 +31,9 @@ class Sweeper {
  private:
   void Run() {
     const absl::Duration period =
-        std::clamp(gate_->limits().stall_timeout / 16, absl::Milliseconds(25), absl::Seconds(1));
+        std::clamp(limiter_->limits().stall_timeout / 16, absl::Milliseconds(25), absl::Seconds(1));
     while (!Stopped(period)) {
-      gate_->Sweep();
+      limiter_->Sweep();
       look_();
     }
   }
@@ -42,7 +42,7 @@ class Sweeper {
     return mu_.AwaitWithTimeout(absl::Condition(&stop_), within);
   }
 
-  StreamGate* const gate_;
+  StreamLimiter* const limiter_;
   const std::function<void()> look_;
   absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;

@@ -10,7 +10,7 @@ namespace distro::server {
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
   const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kCreateRun);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new CreateRunReactor(context, caller->name(), host_, gate_, observer_,
+  return new CreateRunReactor(context, caller->name(), host_, limiter_, observer_,
                               checks_->connections(), log_);
 }
 

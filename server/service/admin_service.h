@@ -4,7 +4,7 @@
 #include "common/base/log.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/run_host.h"
 #include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
@@ -26,11 +26,11 @@ using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
 class AdminService final : public AdminMethods {
  public:
   // All are borrowed.
-  AdminService(RunHost* host, const CallChecks* checks, StreamGate* gate,
+  AdminService(RunHost* host, const CallChecks* checks, StreamLimiter* limiter,
                TransferObserver* observer, const WorkerReports* reports, Log* log)
       : host_(host),
         checks_(checks),
-        gate_(gate),
+        limiter_(limiter),
         observer_(observer),
         reports_(reports),
         log_(log) {}
@@ -70,7 +70,7 @@ class AdminService final : public AdminMethods {
 
   RunHost* const host_;
   const CallChecks* const checks_;
-  StreamGate* const gate_;
+  StreamLimiter* const limiter_;
   TransferObserver* const observer_;
   const WorkerReports* const reports_;
   Log* const log_;

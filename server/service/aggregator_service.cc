@@ -73,7 +73,7 @@ absl::Status AggregatorService::TakeLeave(const v1::LeaveRequest& request,
 RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
   absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadUpdate);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_,
+  return new UploadReactor(context, *std::move(caller), host_->manager(), limiter_, observer_,
                            checks_->connections());
 }
 
@@ -81,7 +81,7 @@ RawWriteReactor* AggregatorService::SubscribeRounds(grpc::CallbackServerContext*
                                                     const grpc::ByteBuffer* request) {
   const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kSubscribeRounds);
   if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
-  return SubscribeReactor::Start(context, *caller, host_->manager(), gate_, observer_, log_,
+  return SubscribeReactor::Start(context, *caller, host_->manager(), limiter_, observer_, log_,
                                  *request);
 }
 
@@ -89,14 +89,14 @@ RawWriteReactor* AggregatorService::DownloadSnapshot(grpc::CallbackServerContext
                                                      const grpc::ByteBuffer* request) {
   const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kDownloadSnapshot);
   if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
-  return new DownloadReactor(context, caller->name(), host_->snapshots(), gate_, observer_, log_,
+  return new DownloadReactor(context, caller->name(), host_->snapshots(), limiter_, observer_, log_,
                              *request);
 }
 
 RawBidiReactor* AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
   const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadSnapshot);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new UploadSnapshotReactor(context, caller->name(), host_->snapshots(), gate_, observer_,
+  return new UploadSnapshotReactor(context, caller->name(), host_->snapshots(), limiter_, observer_,
                                    checks_->connections(), log_);
 }
 

@@ -6,7 +6,7 @@
 #include "common/base/log.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/run_host.h"
 #include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
@@ -29,12 +29,12 @@ using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpd
 class AggregatorService final : public AggregatorMethods {
  public:
   // All are borrowed.
-  AggregatorService(RunHost* host, const CallChecks* checks, StreamGate* gate,
+  AggregatorService(RunHost* host, const CallChecks* checks, StreamLimiter* limiter,
                     TransferObserver* observer, WorkerReports* reports, const Clock* clock,
                     Log* log)
       : host_(host),
         checks_(checks),
-        gate_(gate),
+        limiter_(limiter),
         observer_(observer),
         reports_(reports),
         clock_(clock),
@@ -67,7 +67,7 @@ class AggregatorService final : public AggregatorMethods {
 
   RunHost* const host_;
   const CallChecks* const checks_;
-  StreamGate* const gate_;
+  StreamLimiter* const limiter_;
   TransferObserver* const observer_;
   WorkerReports* const reports_;
   const Clock* const clock_;

@@ -10,10 +10,11 @@
 namespace distro::server {
 
 CreateRunReactor::CreateRunReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                                   RunHost* host, StreamGate* gate, TransferObserver* observer,
-                                   ConnectionTable* connections, Log* log)
+                                   RunHost* host, StreamLimiter* limiter,
+                                   TransferObserver* observer, ConnectionTable* connections,
+                                   Log* log)
     : AnsweringReactor(context, connections), host_(host), observer_(observer), log_(log) {
-  (void)Begin(gate, StreamKind::kSnapshot, caller);  // an error has ended the stream
+  (void)Begin(limiter, StreamKind::kSnapshot, caller);  // an error has ended the stream
 }
 
 absl::Status CreateRunReactor::OnMessage(const v1::CreateRunRequest& request) {

@@ -19,7 +19,7 @@ class CreateRunReactor final
   // `caller` is the credential's name (empty: none). All others are borrowed and outlive the
   // stream.
   CreateRunReactor(grpc::CallbackServerContext* context, const std::string& caller, RunHost* host,
-                   StreamGate* gate, TransferObserver* observer, ConnectionTable* connections,
+                   StreamLimiter* limiter, TransferObserver* observer, ConnectionTable* connections,
                    Log* log);
 
  private:

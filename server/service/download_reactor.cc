@@ -15,13 +15,13 @@
 namespace distro::server {
 
 DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                                 SnapshotTransfers* snapshots, StreamGate* gate,
+                                 SnapshotTransfers* snapshots, StreamLimiter* limiter,
                                  TransferObserver* observer, Log* log,
                                  const grpc::ByteBuffer& request)
     : observer_(observer), log_(log) {
   // Whenever it is stopped a write is in progress, so no status can be sent.
-  auto stream = gate->Open(StreamKind::kSnapshot,
-                           [context](const absl::Status& /*why*/) { context->TryCancel(); });
+  auto stream = limiter->Open(StreamKind::kSnapshot,
+                              [context](const absl::Status& /*why*/) { context->TryCancel(); });
   absl::Status status = stream.status();
   if (status.ok()) {
     stream_ = *std::move(stream);

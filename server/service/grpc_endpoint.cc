@@ -99,11 +99,11 @@ struct GrpcEndpoint::Impl {
   Impl(const AggregatorOptions& options_in, const GrpcSources& sources_in)
       : options(options_in),
         sources(sources_in),
-        aggregator(sources.host, sources.checks, sources.gate, sources.transfers, sources.reports,
-                   sources.clock, sources.log),
-        admin(sources.host, sources.checks, sources.gate, sources.transfers, sources.reports,
+        aggregator(sources.host, sources.checks, sources.limiter, sources.transfers,
+                   sources.reports, sources.clock, sources.log),
+        admin(sources.host, sources.checks, sources.limiter, sources.transfers, sources.reports,
               sources.log),
-        link(sources.host, sources.checks, sources.gate, sources.clock) {}
+        link(sources.host, sources.checks, sources.limiter, sources.clock) {}
 
   absl::Status Listen();
   absl::Status Serve();
@@ -172,7 +172,7 @@ void GrpcEndpoint::Impl::Accept(std::function<void(absl::Status)> on_dead) {
         handover->HandleNewConnection(&connection);
       },
       on_dead);
-  sweeper = std::make_unique<Sweeper>(sources.gate, [this, on_dead] {
+  sweeper = std::make_unique<Sweeper>(sources.limiter, [this, on_dead] {
     silent_looks = acceptor->accepting() ? 0 : silent_looks + 1;
     if (silent_looks == kSilentLooks && !stopping)
       on_dead(absl::InternalError("the gRPC port accepts no connections any more"));

@@ -11,7 +11,7 @@
 #include "server/auth/authorizer.h"
 #include "server/auth/server_tls.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/options/options.h"
 #include "server/round/run_host.h"
 #include "server/service/call_checks.h"
@@ -25,7 +25,7 @@ struct GrpcSources {
   ServerTls* tls = nullptr;  // null: insecure
   Authorizer* authorizer = nullptr;
   const CallChecks* checks = nullptr;
-  StreamGate* gate = nullptr;
+  StreamLimiter* limiter = nullptr;
   TransferObserver* transfers = nullptr;
   CallObserver* calls = nullptr;
   WorkerReports* reports = nullptr;

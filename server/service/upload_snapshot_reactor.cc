@@ -12,7 +12,7 @@ namespace distro::server {
 
 UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* context,
                                              const std::string& caller,
-                                             SnapshotTransfers* snapshots, StreamGate* gate,
+                                             SnapshotTransfers* snapshots, StreamLimiter* limiter,
                                              TransferObserver* observer,
                                              ConnectionTable* connections, Log* log)
     : snapshots_(snapshots),
@@ -20,8 +20,8 @@ UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* contex
       connections_(connections),
       endpoint_(EndpointOfGrpcPeer(context->peer())),
       log_(log) {
-  auto stream = gate->Open(StreamKind::kSnapshot,
-                           [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
+  auto stream = limiter->Open(StreamKind::kSnapshot,
+                              [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
   if (stream.ok()) {
     stream_ = *std::move(stream);
     if (!caller.empty()) stream_->Identify(caller, 0);

@@ -14,7 +14,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/call/observers.h"
 #include "server/connections/connection_table.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/snapshot_transfers.h"
 #include "server/service/raw_message.h"
 
@@ -25,8 +25,8 @@ class UploadSnapshotReactor final : public RawBidiReactor {
   // `caller` is the credential's name (empty: none). All others are borrowed and outlive the
   // stream. `snapshots` is nullptr while there is no run.
   UploadSnapshotReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                        SnapshotTransfers* snapshots, StreamGate* gate, TransferObserver* observer,
-                        ConnectionTable* connections, Log* log);
+                        SnapshotTransfers* snapshots, StreamLimiter* limiter,
+                        TransferObserver* observer, ConnectionTable* connections, Log* log);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -52,7 +52,7 @@ class UploadSnapshotReactor final : public RawBidiReactor {
   std::optional<SnapshotTicket> ticket_;  // after the header
   bool offset_told_ = false;
   bool verdict_told_ = false;
-  std::unique_ptr<GatedStream> stream_;  // destroyed first: no stop afterwards
+  std::unique_ptr<LimitedStream> stream_;  // destroyed first: no stop afterwards
 };
 
 }  // namespace distro::server

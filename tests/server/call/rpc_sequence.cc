@@ -15,7 +15,7 @@
 #include "common/base/version.h"
 #include "common/round_log/round_assembler.h"
 #include "server/call/upload_call.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/log/round_log.h"
 #include "server/round/round_manager.h"
 #include "tests/server/call/link_sequence.h"
@@ -54,7 +54,7 @@ constexpr uint64_t kRounds = 6;
 const std::array<std::string, 6> kNames = {"a", "b", "c", "Not a name", "", "quite-another"};
 
 struct Upload {
-  std::unique_ptr<server::GatedStream> stream;
+  std::unique_ptr<server::LimitedStream> stream;
   std::unique_ptr<server::UploadCall> call;
 };
 
@@ -120,7 +120,7 @@ class Sequence {
     uploads_.clear();
     followers_.clear();
     links_.Clear();
-    Require(gate_.inflight()->used() == 0, "bytes that nobody holds are counted");
+    Require(limiter_.inflight()->used() == 0, "bytes that nobody holds are counted");
     manager_ = nullptr;
   }
 
@@ -200,12 +200,12 @@ class Sequence {
   void BeginUpload() {
     Upload& upload = uploads_[input_.Below(4)];
     upload = {};
-    auto stream = gate_.Open(server::StreamKind::kUpload, [](const absl::Status&) {});
+    auto stream = limiter_.Open(server::StreamKind::kUpload, [](const absl::Status&) {});
     RequireCode(stream.status(), {StatusCode::kResourceExhausted}, "Open");
     if (!stream.ok()) return;
     upload.stream = *std::move(stream);
     upload.call =
-        std::make_unique<server::UploadCall>(manager_.get(), gate_.inflight(), &observer_);
+        std::make_unique<server::UploadCall>(manager_.get(), limiter_.inflight(), &observer_);
     v1::UploadUpdateRequest request;
     v1::UploadHeader* header = request.mutable_header();
     *header->mutable_worker() = Identity();
@@ -250,7 +250,7 @@ class Sequence {
     const auto answer = upload->call->Take(request, upload->stream.get());
     if (!answer.ok()) CheckUpload(answer.status());
     if (!answer.ok()) *upload = {};
-    Require(gate_.inflight()->used() <= kInflightBytes, "more bytes arriving than allowed");
+    Require(limiter_.inflight()->used() <= kInflightBytes, "more bytes arriving than allowed");
   }
   void CheckUpload(const absl::Status& status) {
     RequireCode(status,
@@ -338,7 +338,7 @@ class Sequence {
   void Pass() {
     constexpr int64_t kSeconds[] = {0, 1, 5, 19, 21, 61};
     clock_.Advance(absl::Seconds(kSeconds[input_.Below(6)]));
-    gate_.Sweep();
+    limiter_.Sweep();
   }
   void Rarely() {
     const uint8_t byte = input_.Byte();
@@ -385,10 +385,10 @@ class Sequence {
   FakeClock clock_;
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
   SilentObserver observer_;
-  server::StreamGate gate_{
+  server::StreamLimiter limiter_{
       {.inflight_bytes = kInflightBytes, .worker_bytes_per_second = 64 << 10, .streams = 3},
       &clock_};
-  LinkSequence links_{&gate_, &clock_};
+  LinkSequence links_{&limiter_, &clock_};
   std::shared_ptr<const server::RunIdentity> run_;
   std::unique_ptr<server::RoundLog> rounds_;
   std::unique_ptr<server::AdmissionStore> admission_;

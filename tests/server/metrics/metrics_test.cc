@@ -49,7 +49,7 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   metrics.SetCertificateExpiry(clock.WallNow());
   metrics.OnSegmentResult(ResultOf(2, 1, 1), {});
   auto families = metrics.Collect(host, folder.path());
-  for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
+  for (auto& family : server::StreamMetrics(server::StreamLimiter({}, &clock)))
     families.push_back(std::move(family));
   for (auto& family : server::ConnectionMetrics(server::ConnectionTable({})))
     families.push_back(std::move(family));
