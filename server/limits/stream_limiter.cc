@@ -230,7 +230,7 @@ void StreamLimiter::MarkStalled(absl::Duration now, Stopped* stopped) {
   }
 }
 
-void StreamLimiter::Sweep() {
+void StreamLimiter::StopStalled() {
   Stopped stopped;
   {
     absl::MutexLock lock(&mu_);

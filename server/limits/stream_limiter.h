@@ -97,7 +97,7 @@ class StreamLimiter {
 
   // Stops stalled streams with DeadlineExceeded `stalled`. Subscriptions never stall: they wait for
   // the server.
-  void Sweep();
+  void StopStalled();
 
   // The budget for payloads in transfer.
   ByteBudget* inflight() { return &inflight_; }

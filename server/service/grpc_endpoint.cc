@@ -26,7 +26,7 @@
 #include "grpcpp/resource_quota.h"
 #include "server/connections/acceptor.h"
 #include "server/connections/connection_limits.h"
-#include "server/limits/sweeper.h"
+#include "server/limits/periodic_checks.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"
 #include "server/service/call_interceptor.h"
@@ -117,11 +117,11 @@ struct GrpcEndpoint::Impl {
   LinkService link;
   std::string address;
   std::atomic<bool> stopping{false};
-  int silent_looks = 0;  // of the sweeper's thread
+  int silent_looks = 0;  // of the thread of periodic_checks
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> handover;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<Acceptor> acceptor;
-  std::unique_ptr<Sweeper> sweeper;
+  std::unique_ptr<PeriodicChecks> periodic_checks;
 };
 
 absl::Status GrpcEndpoint::Impl::Listen() {
@@ -172,7 +172,7 @@ void GrpcEndpoint::Impl::Accept(std::function<void(absl::Status)> on_dead) {
         handover->HandleNewConnection(&connection);
       },
       on_dead);
-  sweeper = std::make_unique<Sweeper>(sources.limiter, [this, on_dead] {
+  periodic_checks = std::make_unique<PeriodicChecks>(sources.limiter, [this, on_dead] {
     silent_looks = acceptor->accepting() ? 0 : silent_looks + 1;
     if (silent_looks == kSilentLooks && !stopping)
       on_dead(absl::InternalError("the gRPC port accepts no connections any more"));
@@ -197,7 +197,7 @@ GrpcEndpoint::~GrpcEndpoint() { Stop(); }
 
 void GrpcEndpoint::Stop() {
   impl_->stopping = true;
-  impl_->sweeper.reset();
+  impl_->periodic_checks.reset();
   if (impl_->acceptor != nullptr) impl_->acceptor->Stop();
   if (impl_->grpc == nullptr) return;
   impl_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);

@@ -338,7 +338,7 @@ class Sequence {
   void Pass() {
     constexpr int64_t kSeconds[] = {0, 1, 5, 19, 21, 61};
     clock_.Advance(absl::Seconds(kSeconds[input_.Below(6)]));
-    limiter_.Sweep();
+    limiter_.StopStalled();
   }
   void Rarely() {
     const uint8_t byte = input_.Byte();

@@ -10,7 +10,7 @@
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/limits/sweeper.h"
+#include "server/limits/periodic_checks.h"
 #include "tests/testing/fake_clock.h"
 
 namespace distro::server {
@@ -108,11 +108,11 @@ TEST_F(StreamLimiterTest, WhatStallsIsSweptAndMakesRoom) {
   Client silent(&limiter_, "a", 1), busy(&limiter_, "b", 1),
       follower(&limiter_, StreamKind::kSubscription);
   clock_.Advance(absl::Seconds(9));
-  limiter_.Sweep();
+  limiter_.StopStalled();
   EXPECT_FALSE(silent.stopped);
   busy.stream->Moved(1000);
   clock_.Advance(absl::Seconds(1));
-  limiter_.Sweep();
+  limiter_.StopStalled();
   ExpectStopped(silent, StatusCode::kDeadlineExceeded, "stalled");
   EXPECT_FALSE(busy.stopped);
   EXPECT_FALSE(follower.stopped);
@@ -128,11 +128,11 @@ TEST_F(StreamLimiterTest, WhatWaitsForUsDoesNotStall) {
   Client client(&limiter_, StreamKind::kSnapshot);
   client.stream->PauseTimeout();
   clock_.Advance(absl::Hours(1));
-  limiter_.Sweep();
+  limiter_.StopStalled();
   EXPECT_FALSE(client.stopped);
   client.stream->ResumeTimeout();
   clock_.Advance(absl::Seconds(10));
-  limiter_.Sweep();
+  limiter_.StopStalled();
   ExpectStopped(client, StatusCode::kDeadlineExceeded, "stalled");
 }
 
@@ -165,12 +165,12 @@ TEST_F(StreamLimiterTest, AnEndedStreamIsNotStopped) {
   client.stream = nullptr;
   EXPECT_EQ(limiter_.open(StreamKind::kUpload), 0);
   clock_.Advance(absl::Hours(1));
-  limiter_.Sweep();
+  limiter_.StopStalled();
   const Client newer(&limiter_, "a", 1);
   EXPECT_FALSE(client.stopped);
 }
 
-TEST_F(StreamLimiterTest, ASweeperFindsWhatTheClockSays) {
+TEST_F(StreamLimiterTest, PeriodicChecksStopWhatStalledByTheClock) {
   absl::Mutex mu;
   bool stopped = false;
   auto stream = limiter_.Open(StreamKind::kUpload, [&](const absl::Status&) {
@@ -179,7 +179,7 @@ TEST_F(StreamLimiterTest, ASweeperFindsWhatTheClockSays) {
   });
   ASSERT_TRUE(stream.ok());
   std::atomic<bool> looked = false;
-  const Sweeper sweeper(&limiter_, [&looked] { looked = true; });
+  const PeriodicChecks periodic_checks(&limiter_, [&looked] { looked = true; });
   clock_.Advance(absl::Seconds(11));
   while (!looked) std::this_thread::yield();
   absl::MutexLock lock(&mu);
@@ -195,7 +195,7 @@ TEST_F(StreamLimiterTest, StreamsComeAndGoOnManyThreads) {
         if (client.stream == nullptr) continue;
         client.stream->Identify(t % 2 == 0 ? "a" : "b", t);
         client.stream->Moved(10);
-        limiter_.Sweep();
+        limiter_.StopStalled();
         client.stream = nullptr;  // before what it calls
       }
     });

@@ -1,4 +1,4 @@
-// A thread that periodically calls StreamLimiter::Sweep, and `look` for other checks that are
+// A thread that periodically calls StreamLimiter::StopStalled, and `look` for other checks that are
 // needed at least every second. The limiter's clock decides which streams have stalled.
 #pragma once
 
@@ -13,27 +13,27 @@
 
 namespace distro::server {
 
-class Sweeper {
+class PeriodicChecks {
  public:
   // `limiter` is borrowed.
-  Sweeper(StreamLimiter* limiter, std::function<void()> look)
+  PeriodicChecks(StreamLimiter* limiter, std::function<void()> look)
       : limiter_(limiter), look_(std::move(look)), thread_([this] { Run(); }) {}
-  ~Sweeper() {
+  ~PeriodicChecks() {
     {
       absl::MutexLock lock(&mu_);
       stop_ = true;
     }
     thread_.join();
   }
-  Sweeper(const Sweeper&) = delete;
-  Sweeper& operator=(const Sweeper&) = delete;
+  PeriodicChecks(const PeriodicChecks&) = delete;
+  PeriodicChecks& operator=(const PeriodicChecks&) = delete;
 
  private:
   void Run() {
     const absl::Duration period =
         std::clamp(limiter_->limits().stall_timeout / 16, absl::Milliseconds(25), absl::Seconds(1));
     while (!Stopped(period)) {
-      limiter_->Sweep();
+      limiter_->StopStalled();
       look_();
     }
   }
