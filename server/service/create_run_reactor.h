@@ -9,7 +9,7 @@
 #include "distro/v1/admin.pb.h"
 #include "server/call/observers.h"
 #include "server/round/run_host.h"
-#include "server/service/bidi_reactor.h"
+#include "server/service/answering_reactor.h"
 
 namespace distro::server {
 

@@ -9,7 +9,7 @@
 #include "server/call/link_call.h"
 #include "server/limits/stream_limiter.h"
 #include "server/round/run_host.h"
-#include "server/service/bidi_reactor.h"
+#include "server/service/answering_reactor.h"
 #include "server/service/call_checks.h"
 
 namespace distro::server {

@@ -5,7 +5,7 @@
 #include "server/auth/authorizer.h"
 #include "server/call/upload_call.h"
 #include "server/limits/stream_limiter.h"
-#include "server/service/bidi_reactor.h"
+#include "server/service/answering_reactor.h"
 
 namespace distro::server {
 
