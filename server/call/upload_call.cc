@@ -121,18 +121,18 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, LimitedStre
 }
 
 UploadCall::Answer UploadCall::OnPayload(std::string payload, LimitedStream* stream) {
-  DISTRO_ASSIGN_OR_RETURN(Taken taken, manager_->ForeseePayload(*ticket_, segment_, payload));
-  if (taken == Taken::kNew) {
+  DISTRO_ASSIGN_OR_RETURN(PutResult result, manager_->PreviewPayload(*ticket_, segment_, payload));
+  if (result == PutResult::kNew) {
     const absl::Duration begin = Clock::Real()->MonotonicNow();
     const RoundPlace place = {.round = ticket_->round, .segment = segment_};
     DISTRO_RETURN_IF_ERROR(
         Annotate(manager_->run().method->CheckUpdate(payload, place, ticket_->step), Where()));
     observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
     DISTRO_ASSIGN_OR_RETURN(
-        taken, manager_->AddPayload(*ticket_, segment_,
-                                    std::make_shared<const std::string>(std::move(payload))));
+        result, manager_->AddPayload(*ticket_, segment_,
+                                     std::make_shared<const std::string>(std::move(payload))));
   }
-  if (taken == Taken::kNew) {
+  if (result == PutResult::kNew) {
     stream->Progress();
   } else if (++repeats_ > manager_->layout().segments()) {
     return WithRetryAfter(ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
@@ -140,10 +140,10 @@ UploadCall::Answer UploadCall::OnPayload(std::string payload, LimitedStream* str
                                                        repeats_, " times in one stream")),
                           kRetryAfter);
   }
-  if (taken == Taken::kLate) observer_->OnUploadRejected("late");
+  if (result == PutResult::kLate) observer_->OnUploadRejected("late");
   v1::UploadUpdateResponse response;
   response.mutable_ack()->set_segment(segment_.value());
-  response.mutable_ack()->set_late(taken == Taken::kLate);
+  response.mutable_ack()->set_late(result == PutResult::kLate);
   return response;
 }
 

@@ -49,7 +49,7 @@ RoundTask CloseDecided(const TaskInputs& a, const RoundDecision& decision) {
   if (decision.by_deadline) a.position->CloseByDeadline();
   for (const std::string& name :
        CloseSegments(decision.segments, a.position->round(), &task.closed)) {
-    a.position->round()->Forgo(name);
+    a.position->round()->StopWaitingFor(name);
     a.members->Apply(name, MemberEvent::kMissedDeadline);
   }
   return task;

@@ -100,9 +100,10 @@ absl::StatusOr<UploadTicket> RoundManager::BeginUpload(const v1::UploadHeader& h
   const std::string& name = header.worker().name();
   DISTRO_RETURN_IF_ERROR(CheckUpload(RoundId(header.round()), name));
   Round& round = *shared_.position.round();
-  const Standing standing{.probation = members.Find(name)->probation_left > 0,
-                          .doubted = !round.counts_all_alike() && shared_.integrity.Doubts(name)};
-  DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, standing));
+  const Restrictions restrictions{
+      .probation = members.Find(name)->probation_left > 0,
+      .doubted = !round.counts_all_alike() && shared_.integrity.Doubts(name)};
+  DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, restrictions));
   shared_.integrity.AddUpload(round.id(), header);
   if (header.abstain()) shared_.Poke();
   return UploadTicket{header.worker(), round.id(), round.Held(name), round.step()};
@@ -113,23 +114,25 @@ absl::Status RoundManager::CheckTicket(const UploadTicket& ticket) {
   return CheckUpload(ticket.round, ticket.worker.name());
 }
 
-absl::StatusOr<Taken> RoundManager::ForeseePayload(const UploadTicket& ticket, SegmentId segment,
-                                                   absl::string_view payload) {
+absl::StatusOr<PutResult> RoundManager::PreviewPayload(const UploadTicket& ticket,
+                                                       SegmentId segment,
+                                                       absl::string_view payload) {
   const uint64_t checksum = Xxh3(payload);
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
-  return shared_.position.round()->Foresee(ticket.worker.name(), segment, payload.size(), checksum);
+  return shared_.position.round()->PreviewPut(ticket.worker.name(), segment, payload.size(),
+                                              checksum);
 }
 
-absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,
-                                               SharedBytes payload) {
+absl::StatusOr<PutResult> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,
+                                                   SharedBytes payload) {
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
   const std::string& name = ticket.worker.name();
   Round& round = *shared_.position.round();
-  DISTRO_ASSIGN_OR_RETURN(const Taken taken,
+  DISTRO_ASSIGN_OR_RETURN(const PutResult result,
                           round.Put(ticket.worker, segment, std::move(payload), shared_.now()));
-  if (taken == Taken::kNew) {
+  if (result == PutResult::kNew) {
     if (round.Complete(name)) {
       shared_.workers.members().Apply(name, MemberEvent::kInTime);
       shared_.context.observer->OnUpdateReceived();
@@ -137,7 +140,7 @@ absl::StatusOr<Taken> RoundManager::AddPayload(const UploadTicket& ticket, Segme
     shared_.Poke();
   }
   if (round.Finished(name)) shared_.workers.TimeUpdate(ticket.round, name);
-  return taken;
+  return result;
 }
 
 void RoundManager::CountInvalidUpload(const UploadTicket& ticket) {

@@ -59,10 +59,10 @@ class RoundManager {
   // InvalidArgument: as CheckHashes (server/round/integrity.h).
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
   // What AddPayload would return now. Only a new payload needs CheckUpdate, which costs much.
-  absl::StatusOr<Taken> ForeseePayload(const UploadTicket& ticket, SegmentId segment,
-                                       absl::string_view payload);
-  absl::StatusOr<Taken> AddPayload(const UploadTicket& ticket, SegmentId segment,
-                                   SharedBytes payload);
+  absl::StatusOr<PutResult> PreviewPayload(const UploadTicket& ticket, SegmentId segment,
+                                           absl::string_view payload);
+  absl::StatusOr<PutResult> AddPayload(const UploadTicket& ticket, SegmentId segment,
+                                       SharedBytes payload);
   // A payload of this ticket was refused as invalid. A rule quarantines after several in a row.
   void CountInvalidUpload(const UploadTicket& ticket);
 

@@ -94,9 +94,9 @@ void SharedRun::WaitForPoke(absl::Duration until) {
 void SharedRun::OnMemberChange(const Worker& worker, absl::string_view word,
                                const absl::Status& end) {
   if (Round* round = position.round()) {
-    if (worker.state != v1::MEMBER_STATE_ACTIVE) round->Forgo(worker.name);
-    if (worker.state == v1::MEMBER_STATE_QUARANTINED) round->Expel(worker.name);
-    if (word == "no_probation") round->Promote(worker.name);
+    if (worker.state != v1::MEMBER_STATE_ACTIVE) round->StopWaitingFor(worker.name);
+    if (worker.state == v1::MEMBER_STATE_QUARANTINED) round->RemovePayloads(worker.name);
+    if (word == "no_probation") round->EndProbation(worker.name);
   }
   if (!end.ok()) broadcast.Close(worker.name, end);
   Poke();

@@ -19,7 +19,7 @@ class ClosingTest : public ::testing::Test {
       v1::UploadHeader header;
       header.mutable_worker()->set_name(name);
       header.mutable_worker()->set_incarnation(1);
-      EXPECT_TRUE(round_.BeginUpload(header, Standing{}).ok());
+      EXPECT_TRUE(round_.BeginUpload(header, Restrictions{}).ok());
       for (const uint32_t s : {0u, 1u}) Put(header.worker(), s);
     }
   }

@@ -118,9 +118,9 @@ class ManagerTest : public ::testing::Test {
   // Segments [first, end) of the worker's update.
   void UploadSegments(const server::UploadTicket& ticket, uint32_t first, uint32_t end) {
     for (uint32_t s = first; s < end; ++s) {
-      const auto taken = manager_->AddPayload(
+      const auto result = manager_->AddPayload(
           ticket, SegmentId(s), UpdatePayload(*run_->layout, ticket.round, SegmentId(s), s));
-      ASSERT_TRUE(taken.ok()) << taken.status();
+      ASSERT_TRUE(result.ok()) << result.status();
     }
   }
   void Upload(const std::string& name, uint64_t round, uint64_t state_hash = kInitialStateHash) {

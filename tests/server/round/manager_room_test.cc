@@ -45,12 +45,12 @@ class ManagerRoomTest : public testing::ManagerTest {
     clock_.Advance(options_.lease);
     Beat(Name(0));
     Step();
-    const auto taken = Begin(Name(0), round);
-    ASSERT_TRUE(taken.ok()) << taken.status();
+    const auto result = Begin(Name(0), round);
+    ASSERT_TRUE(result.ok()) << result.status();
     for (uint32_t s = 0; s < run_->layout->segments(); ++s) {
       const auto payload =
           testing::UpdatePayload(*run_->layout, RoundId(round), SegmentId(s), s, /*k=*/1);
-      ASSERT_TRUE(manager_->AddPayload(*taken, SegmentId(s), payload).ok());
+      ASSERT_TRUE(manager_->AddPayload(*result, SegmentId(s), payload).ok());
     }
     Step();
   }
