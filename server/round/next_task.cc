@@ -70,7 +70,7 @@ RoundTask NextRoundTask(const TaskInputs& a, absl::Duration now) {
   const RunPosition& position = *a.position;
   const RoundPolicyOptions policy{.min_workers = static_cast<int>(a.config->min_workers()),
                                   .deadline = position.deadline()};
-  const RoundDecision decision = Decide(position.round()->Snapshot(*a.members), now, policy);
+  const RoundDecision decision = Decide(position.round()->Facts(*a.members), now, policy);
   if (decision.action == RoundAction::kClose) return CloseDecided(a, decision);
   if (decision.action == RoundAction::kCommit) return CommitDecided(a, policy.min_workers);
   if (!decision.enough_can_come && !position.CountedWithoutSamples(*a.members).empty())

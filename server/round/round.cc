@@ -187,22 +187,22 @@ bool Round::Finished(absl::string_view worker) const {
   return IndexOf(worker) >= 0 && Held(worker).size() == segments_.size();
 }
 
-RoundSnapshot Round::Snapshot(const Membership& membership) const {
-  RoundSnapshot snapshot{.round = id_, .opened_at = opened_at_, .workers = {}, .segments = {}};
+RoundFacts Round::Facts(const Membership& membership) const {
+  RoundFacts facts{.round = id_, .opened_at = opened_at_, .workers = {}, .segments = {}};
   for (const Segment& segment : segments_)
-    snapshot.segments.push_back({.closed = segment.closed, .in = {}});
+    facts.segments.push_back({.closed = segment.closed, .in = {}});
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Contributor& contributor = contributors_[i];
     const Worker* worker = membership.Find(slots_[i].worker());
-    snapshot.workers.push_back({.name = slots_[i].worker(),
-                                .expected = contributor.expected,
-                                .in_session = worker != nullptr && worker->in_session(),
-                                .abstained = contributor.abstained,
-                                .counts = WeightOf(contributor, worker) > 0});
+    facts.workers.push_back({.name = slots_[i].worker(),
+                             .expected = contributor.expected,
+                             .in_session = worker != nullptr && worker->in_session(),
+                             .abstained = contributor.abstained,
+                             .counts = WeightOf(contributor, worker) > 0});
     for (size_t s = 0; s < segments_.size(); ++s)
-      snapshot.segments[s].in.push_back(contributor.pieces[s].in);
+      facts.segments[s].in.push_back(contributor.pieces[s].in);
   }
-  return snapshot;
+  return facts;
 }
 
 std::vector<Contribution> Round::Audited() const {

@@ -106,7 +106,7 @@ class Round {
 
   // The input of Decide(). Workers' sessions, and the weights of workers that have not sent yet,
   // come from `membership`.
-  RoundSnapshot Snapshot(const Membership& membership) const;
+  RoundFacts Facts(const Membership& membership) const;
 
   // The payloads of the audited segment, ascending by worker name. Call before it is closed.
   std::vector<Contribution> Audited() const;

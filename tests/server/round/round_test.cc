@@ -73,7 +73,7 @@ class RoundTest : public ::testing::Test {
     result.largest_codes = std::move(codes);
     round_.SetResult(SegmentId(segment), result);
   }
-  RoundDecision Next() { return Decide(round_.Snapshot(members_), Seconds(1), {.min_workers = 2}); }
+  RoundDecision Next() { return Decide(round_.Facts(members_), Seconds(1), {.min_workers = 2}); }
   // Members that the record includes in a segment.
   std::string Included(uint32_t segment) {
     const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_, *method_, {}));
