@@ -108,7 +108,7 @@ absl::Status RunHost::ContinueLocked() {
                           RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(),
                                          kVerifiedPayloads, store_->disk(), log_));
   if (fsync_observer_) round_log_->SetFsyncObserver(fsync_observer_);
-  LeaveOutUnvouched(*round_log_, store_->snapshots(), log_);
+  LeaveOutUnconfirmed(*round_log_, store_->snapshots(), log_);
   const RunFiles files{.rounds = round_log_.get(),
                        .admission = store_->admission(),
                        .snapshots = store_->snapshots()};

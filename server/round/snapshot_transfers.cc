@@ -21,7 +21,7 @@ absl::Status Failed(absl::string_view reason, RoundId round, absl::string_view w
 
 }  // namespace
 
-absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& info) {
+absl::Status CheckConfirmed(const RoundLog& round_log, const v1::SnapshotInfo& info) {
   const RoundId round(info.round());
   const RoundId next = round_log.next_round();
   if (round == RoundId(0) || round > next) {
@@ -53,11 +53,11 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
                    ToHex(reference->state_hash), ", not ", ToHex(info.state_hash())));
 }
 
-void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log) {
+void LeaveOutUnconfirmed(const RoundLog& round_log, SnapshotStore* snapshots, Log* log) {
   std::vector<v1::SnapshotInfo> later = snapshots->List();
-  later.pop_back();  // the initial one, which needs no voucher
+  later.pop_back();  // the initial one, which needs no confirmation
   for (const v1::SnapshotInfo& info : later) {
-    const absl::Status status = CheckVouched(round_log, info);
+    const absl::Status status = CheckConfirmed(round_log, info);
     if (status.ok()) continue;
     log->Error("snapshot left out: the log does not vouch for it",
                {{"round", info.round()}, {"error", status}});
@@ -97,7 +97,7 @@ absl::StatusOr<SnapshotTicket> SnapshotTransfers::Begin(const v1::UploadSnapshot
   }
   SnapshotTicket ticket;
   ticket.snapshot = header.snapshot();
-  DISTRO_RETURN_IF_ERROR(CheckVouched(*round_log_, ticket.snapshot));
+  DISTRO_RETURN_IF_ERROR(CheckConfirmed(*round_log_, ticket.snapshot));
   absl::MutexLock lock(&upload_mu_);
   DISTRO_ASSIGN_OR_RETURN(ticket.offset, snapshots_->IncomingBytes(ticket.snapshot));
   if (ticket.complete()) ticket.stored = Find(ticket.snapshot.sha256()).ok();
@@ -172,8 +172,8 @@ absl::Status SnapshotTransfers::AdoptNow(const v1::SnapshotInfo& snapshot) {
   return status;
 }
 
-// Drops rounds before the older of the two kept snapshots: no joiner needs them. The log vouches
-// for both, as checked at the start (LeaveOutUnvouched) or when they arrived.
+// Drops rounds before the older of the two kept snapshots: no joiner needs them. The log confirms
+// both, as checked at the start (LeaveOutUnconfirmed) or when they arrived.
 void SnapshotTransfers::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;

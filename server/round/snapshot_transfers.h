@@ -29,19 +29,19 @@
 
 namespace distro::server {
 
-// Checks that the log vouches for a snapshot: an archiver's claim counts only if the round's record
+// Checks that the log confirms a snapshot: an archiver's claim counts only if the round's record
 // confirms it (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the
 // log's, and its state hash is the round's reference (common/round_log/log_reference.h).
 // InvalidArgument: the round is 0 or ahead of the log, or the state hash differs.
 // FailedPrecondition "diverged": the chain hash differs; "no_reference": the round is not committed
 // yet; "no_majority": its members did not agree, so that it can never have a snapshot. DataLoss:
 // the record cannot be read. Thread-safe; reads one record's header.
-absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& info);
+absl::Status CheckConfirmed(const RoundLog& round_log, const v1::SnapshotInfo& info);
 
-// Removes snapshots that the log does not vouch for from the list, such as those accepted by older
+// Removes snapshots that the log does not confirm from the list, such as those accepted by older
 // versions without this check. Called at the start, so that none is offered to a joiner or causes
 // rounds to be dropped.
-void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log);
+void LeaveOutUnconfirmed(const RoundLog& round_log, SnapshotStore* snapshots, Log* log);
 
 // An accepted upload.
 struct SnapshotTicket {
@@ -55,7 +55,7 @@ struct SnapshotTicket {
 
 class SnapshotTransfers {
  public:
-  // All are borrowed; the log must vouch for all of `snapshots`. Starts with pruning that an
+  // All are borrowed; the log must confirm all of `snapshots`. Starts with pruning that an
   // earlier process may have left.
   SnapshotTransfers(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
                     Log* log);
@@ -66,7 +66,7 @@ class SnapshotTransfers {
 
   // Accepts an upload; an earlier one ends as Aborted. FailedPrecondition: it is of another run
   // ("other_run") or another log ("diverged"), has no reference in the log ("no_reference",
-  // "no_majority": CheckVouched), or is older than the kept snapshots. InvalidArgument: it
+  // "no_majority": CheckConfirmed), or is older than the kept snapshots. InvalidArgument: it
   // contradicts the log.
   absl::StatusOr<SnapshotTicket> Begin(const v1::UploadSnapshotHeader& header);
   // Stores the next bytes. Aborted: another upload has started. InvalidArgument: wrong offset, no

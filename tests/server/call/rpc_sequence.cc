@@ -58,7 +58,7 @@ struct Upload {
   std::unique_ptr<server::UploadCall> call;
 };
 
-struct Follower {
+struct OpenSubscription {
   std::unique_ptr<server::Subscription> subscription;
   std::unique_ptr<RoundAssembler> assembler;
 };
@@ -118,7 +118,7 @@ class Sequence {
   }
   void End() {
     uploads_.clear();
-    followers_.clear();
+    subscriptions_.clear();
     links_.Clear();
     Require(limiter_.inflight()->used() == 0, "bytes that nobody holds are counted");
     manager_ = nullptr;
@@ -285,25 +285,24 @@ class Sequence {
                 "Subscribe");
     if (!subscription.ok()) return;
     (*subscription)->Listen({});
-    Follower& follower = followers_[byte % 3];
-    follower = {*std::move(subscription),
-                std::make_unique<RoundAssembler>(run_->layout.get(), from)};
+    OpenSubscription& open = subscriptions_[byte % 3];
+    open = {*std::move(subscription), std::make_unique<RoundAssembler>(run_->layout.get(), from)};
   }
 
   void Follow() {
-    Follower& follower = followers_[input_.Below(3)];
-    for (int frames = input_.Below(32); frames > 0 && follower.subscription != nullptr; --frames) {
-      auto bytes = follower.subscription->Next();
+    OpenSubscription& open = subscriptions_[input_.Below(3)];
+    for (int frames = input_.Below(32); frames > 0 && open.subscription != nullptr; --frames) {
+      auto bytes = open.subscription->Next();
       RequireCode(bytes.status(),
                   {StatusCode::kOutOfRange, StatusCode::kAborted, StatusCode::kCancelled,
                    StatusCode::kUnavailable, StatusCode::kFailedPrecondition,
                    StatusCode::kPermissionDenied},
                   "SubscribeRounds");
-      if (!bytes.ok()) follower = {};
+      if (!bytes.ok()) open = {};
       if (!bytes.ok() || *bytes == nullptr) return;
       v1::SubscribeRoundsResponse frame;
       Require(frame.ParseFromString(**bytes), "a frame that cannot be parsed");
-      auto event = follower.assembler->Add(std::move(frame));
+      auto event = open.assembler->Add(std::move(frame));
       Require(event.ok(), event.status().ToString());
       if (const auto* commit = std::get_if<CommittedRound>(&*event)) Committed(*commit);
     }
@@ -313,7 +312,7 @@ class Sequence {
     const auto [it, added] = chain_.emplace(next, commit.hash);
     Require(added || it->second == commit.hash, "two followers hold different rounds");
     Require(rounds_->HashBefore(next) == commit.hash,
-            "a follower holds another round than the log");
+            "a subscription holds another round than the log");
   }
 
   void Leave() {
@@ -395,7 +394,7 @@ class Sequence {
   std::unique_ptr<server::SnapshotStore> snapshots_;
   std::unique_ptr<server::RoundManager> manager_;
   std::map<uint32_t, Upload> uploads_;
-  std::map<uint32_t, Follower> followers_;
+  std::map<uint32_t, OpenSubscription> subscriptions_;
   std::map<RoundId, uint64_t> chain_;  // hashes that followers saw
   RoundId head_;
   uint64_t epoch_ = 0;
