@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -120,17 +121,16 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, LimitedStre
   return answer;
 }
 
-UploadCall::Answer UploadCall::OnPayload(std::string payload, LimitedStream* stream) {
+UploadCall::Answer UploadCall::OnPayload(std::string bytes, LimitedStream* stream) {
+  ReceivedPayload payload(std::make_shared<const std::string>(std::move(bytes)));
   DISTRO_ASSIGN_OR_RETURN(PutResult result, manager_->PreviewPayload(*ticket_, segment_, payload));
   if (result == PutResult::kNew) {
     const absl::Duration begin = Clock::Real()->MonotonicNow();
     const RoundPlace place = {.round = ticket_->round, .segment = segment_};
-    DISTRO_RETURN_IF_ERROR(
-        Annotate(manager_->run().method->CheckUpdate(payload, place, ticket_->step), Where()));
+    DISTRO_RETURN_IF_ERROR(Annotate(
+        manager_->run().method->CheckUpdate(*payload.bytes, place, ticket_->step), Where()));
     observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
-    DISTRO_ASSIGN_OR_RETURN(
-        result, manager_->AddPayload(*ticket_, segment_,
-                                     std::make_shared<const std::string>(std::move(payload))));
+    DISTRO_ASSIGN_OR_RETURN(result, manager_->AddPayload(*ticket_, segment_, std::move(payload)));
   }
   if (result == PutResult::kNew) {
     stream->Progress();

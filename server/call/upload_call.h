@@ -54,7 +54,7 @@ class UploadCall {
   Answer Handle(const v1::UploadUpdateRequest& request, LimitedStream* stream);
   Answer OnHeader(const v1::UploadHeader& header, LimitedStream* stream);
   Answer OnFrame(const v1::UploadFrame& frame, LimitedStream* stream);
-  Answer OnPayload(std::string payload, LimitedStream* stream);
+  Answer OnPayload(std::string bytes, LimitedStream* stream);
   absl::Status Begin(const v1::UploadFrame& frame);
   std::string Where() const;
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/run/local_data.h"
@@ -151,12 +150,12 @@ std::vector<uint32_t> Round::Held(absl::string_view worker) const {
 }
 
 absl::StatusOr<PutResult> Round::PreviewPut(absl::string_view worker, SegmentId segment,
-                                            uint64_t size, uint64_t checksum) const {
+                                            const ReceivedPayload& payload) const {
   const Contributor& contributor = contributors_[IndexOf(worker)];
   const Piece& piece = contributor.pieces[segment.value()];
   if (contributor.abstained) return Conflict(worker, "it abstained");
   if (piece.in) {
-    if (piece.checksum == checksum && piece.size == size) return PutResult::kAgain;
+    if (piece.xxh3 == payload.xxh3 && piece.size == payload.bytes->size()) return PutResult::kAgain;
     return Conflict(worker,
                     absl::StrCat("segment ", segment.value(), ": other bytes were sent before"));
   }
@@ -164,16 +163,16 @@ absl::StatusOr<PutResult> Round::PreviewPut(absl::string_view worker, SegmentId 
 }
 
 absl::StatusOr<PutResult> Round::Put(const v1::WorkerIdentity& worker, SegmentId segment,
-                                     SharedBytes payload, absl::Duration now) {
-  const uint64_t checksum = Xxh3(*payload);
-  DISTRO_ASSIGN_OR_RETURN(const PutResult result,
-                          PreviewPut(worker.name(), segment, payload->size(), checksum));
+                                     ReceivedPayload payload, absl::Duration now) {
+  DISTRO_ASSIGN_OR_RETURN(const PutResult result, PreviewPut(worker.name(), segment, payload));
   if (result != PutResult::kNew) return result;
   Contributor& contributor = contributors_[IndexOf(worker.name())];
   if (!contributor.any_in()) contributor.incarnation = worker.incarnation();
   segments_[segment.value()].last_in = now;
-  contributor.pieces[segment.value()] = {
-      .in = true, .checksum = checksum, .size = payload->size(), .payload = std::move(payload)};
+  contributor.pieces[segment.value()] = {.in = true,
+                                         .xxh3 = payload.xxh3,
+                                         .size = payload.bytes->size(),
+                                         .payload = std::move(payload.bytes)};
   return PutResult::kNew;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/checksum.h"
 #include "common/base/ids.h"
 #include "common/method/base/round_method.h"
 #include "common/round/record.h"
@@ -44,6 +46,14 @@ struct Contribution {
 struct Restrictions {
   bool probation = false;  // checked but not used
   bool doubted = false;    // counts as one local step (Integrity::Doubts)
+};
+
+// A received payload with its Xxh3, by which a repetition is recognised. Made before the mutex is
+// taken, because hashing a payload takes time.
+struct ReceivedPayload {
+  explicit ReceivedPayload(SharedBytes payload) : bytes(std::move(payload)), xxh3(Xxh3(*bytes)) {}
+  SharedBytes bytes;
+  uint64_t xxh3;
 };
 
 // The result of Put().
@@ -89,14 +99,13 @@ class Round {
   absl::Status BeginUpload(const v1::UploadHeader& header, Restrictions restrictions);
   // Segments that the worker need not send, because they were accepted or are closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
-  // What Put() would return for a payload with this size and checksum (Xxh3), without its bytes: a
-  // payload that is not new need not be decoded.
-  absl::StatusOr<PutResult> PreviewPut(absl::string_view worker, SegmentId segment, uint64_t size,
-                                       uint64_t checksum) const;
+  // What Put() would return: a payload that is not new need not be decoded.
+  absl::StatusOr<PutResult> PreviewPut(absl::string_view worker, SegmentId segment,
+                                       const ReceivedPayload& payload) const;
   // Adds a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
   // were accepted before, or the worker abstained.
   absl::StatusOr<PutResult> Put(const v1::WorkerIdentity& worker, SegmentId segment,
-                                SharedBytes payload, absl::Duration now);
+                                ReceivedPayload payload, absl::Duration now);
   // Whether every segment of the worker's update arrived in time.
   bool Complete(absl::string_view worker) const;
   // Whether nothing more of the worker's update can be accepted: each segment has it or is closed.
@@ -134,7 +143,7 @@ class Round {
   struct Piece {
     bool in = false;
     bool included = false;  // counted when the segment closed
-    uint64_t checksum = 0;
+    uint64_t xxh3 = 0;
     uint64_t size = 0;
     SharedBytes payload = {};  // null once the segment is closed
   };

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/wire/proto_time.h"
@@ -116,16 +115,14 @@ absl::Status RoundManager::CheckTicket(const UploadTicket& ticket) {
 
 absl::StatusOr<PutResult> RoundManager::PreviewPayload(const UploadTicket& ticket,
                                                        SegmentId segment,
-                                                       absl::string_view payload) {
-  const uint64_t checksum = Xxh3(payload);
+                                                       const ReceivedPayload& payload) {
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
-  return shared_.position.round()->PreviewPut(ticket.worker.name(), segment, payload.size(),
-                                              checksum);
+  return shared_.position.round()->PreviewPut(ticket.worker.name(), segment, payload);
 }
 
 absl::StatusOr<PutResult> RoundManager::AddPayload(const UploadTicket& ticket, SegmentId segment,
-                                                   SharedBytes payload) {
+                                                   ReceivedPayload payload) {
   absl::MutexLock lock(&shared_.mu);
   DISTRO_RETURN_IF_ERROR(CheckTicket(ticket));
   const std::string& name = ticket.worker.name();

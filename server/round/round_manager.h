@@ -60,9 +60,9 @@ class RoundManager {
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
   // What AddPayload would return now. Only a new payload needs CheckUpdate, which costs much.
   absl::StatusOr<PutResult> PreviewPayload(const UploadTicket& ticket, SegmentId segment,
-                                           absl::string_view payload);
+                                           const ReceivedPayload& payload);
   absl::StatusOr<PutResult> AddPayload(const UploadTicket& ticket, SegmentId segment,
-                                       SharedBytes payload);
+                                       ReceivedPayload payload);
   // A payload of this ticket was refused as invalid. A rule quarantines after several in a row.
   void CountInvalidUpload(const UploadTicket& ticket);
 

@@ -26,7 +26,8 @@ class ClosingTest : public ::testing::Test {
   void Put(const v1::WorkerIdentity& worker, uint32_t segment) {
     EXPECT_TRUE(round_
                     .Put(worker, SegmentId(segment),
-                         testing::UpdatePayload(*run_->layout, RoundId(4), SegmentId(segment), 1),
+                         ReceivedPayload(testing::UpdatePayload(*run_->layout, RoundId(4),
+                                                                SegmentId(segment), 1)),
                          absl::Seconds(segment))
                     .ok());
   }

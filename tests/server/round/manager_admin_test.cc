@@ -63,7 +63,8 @@ TEST_F(ManagerAdminTest, AnEvictedWorkerLeavesTheOpenRound) {
   UploadSegments(*ticket, 1, 2);
   ASSERT_TRUE(manager_->Evict("b", "runs elsewhere").ok());
   const auto refused = manager_->AddPayload(
-      *ticket, SegmentId(2), testing::UpdatePayload(*run_->layout, RoundId(0), SegmentId(2), 2));
+      *ticket, SegmentId(2),
+      ReceivedPayload(testing::UpdatePayload(*run_->layout, RoundId(0), SegmentId(2), 2)));
   EXPECT_EQ(refused.status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(ReasonOf(refused.status()), "quarantined");
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("runs elsewhere"));

@@ -119,7 +119,8 @@ class ManagerTest : public ::testing::Test {
   void UploadSegments(const server::UploadTicket& ticket, uint32_t first, uint32_t end) {
     for (uint32_t s = first; s < end; ++s) {
       const auto result = manager_->AddPayload(
-          ticket, SegmentId(s), UpdatePayload(*run_->layout, ticket.round, SegmentId(s), s));
+          ticket, SegmentId(s),
+          server::ReceivedPayload(UpdatePayload(*run_->layout, ticket.round, SegmentId(s), s)));
       ASSERT_TRUE(result.ok()) << result.status();
     }
   }

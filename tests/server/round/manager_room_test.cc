@@ -50,7 +50,7 @@ class ManagerRoomTest : public testing::ManagerTest {
     for (uint32_t s = 0; s < run_->layout->segments(); ++s) {
       const auto payload =
           testing::UpdatePayload(*run_->layout, RoundId(round), SegmentId(s), s, /*k=*/1);
-      ASSERT_TRUE(manager_->AddPayload(*result, SegmentId(s), payload).ok());
+      ASSERT_TRUE(manager_->AddPayload(*result, SegmentId(s), ReceivedPayload(payload)).ok());
     }
     Step();
   }

@@ -64,7 +64,8 @@ class RoundTest : public ::testing::Test {
   void Put(const std::string& name, uint32_t segment) {
     EXPECT_TRUE(round_
                     .Put(Identity(name), SegmentId(segment),
-                         UpdatePayload(layout_, RoundId(4), SegmentId(segment), 1), Seconds(1))
+                         ReceivedPayload(UpdatePayload(layout_, RoundId(4), SegmentId(segment), 1)),
+                         Seconds(1))
                     .ok());
   }
   void SetResult(uint32_t segment, std::vector<LargestCodes> codes) {
@@ -95,19 +96,21 @@ class RoundTest : public ::testing::Test {
 };
 
 TEST_F(RoundTest, PreviewsWhatPutReturns) {
-  const SharedBytes payload = UpdatePayload(layout_, RoundId(4), SegmentId(0), 1);
-  const auto preview = [&](const char* worker, uint32_t segment, uint64_t size) {
-    return round_.PreviewPut(worker, SegmentId(segment), size, Xxh3(*payload));
+  const ReceivedPayload payload(UpdatePayload(layout_, RoundId(4), SegmentId(0), 1));
+  ReceivedPayload longer = payload;
+  longer.bytes = std::make_shared<const std::string>(*payload.bytes + "x");
+  const auto preview = [&](const char* worker, const ReceivedPayload& sent) {
+    return round_.PreviewPut(worker, SegmentId(0), sent);
   };
   Begin("a");
-  EXPECT_EQ(*preview("a", 0, payload->size()), PutResult::kNew);
+  EXPECT_EQ(*preview("a", payload), PutResult::kNew);
   Put("a", 0);
-  EXPECT_EQ(*preview("a", 0, payload->size()), PutResult::kAgain);
-  EXPECT_EQ(preview("a", 0, payload->size() + 1).status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(*preview("b", 0, payload->size()), PutResult::kNew);
+  EXPECT_EQ(*preview("a", payload), PutResult::kAgain);
+  EXPECT_EQ(preview("a", longer).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(*preview("b", payload), PutResult::kNew);
   round_.Close(SegmentId(0));
-  EXPECT_EQ(*preview("b", 0, payload->size()), PutResult::kLate);
-  EXPECT_EQ(*preview("a", 0, payload->size()), PutResult::kAgain);
+  EXPECT_EQ(*preview("b", payload), PutResult::kLate);
+  EXPECT_EQ(*preview("a", payload), PutResult::kAgain);
 }
 
 TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
