@@ -1,6 +1,7 @@
 // The state of a run and its reason: pauses and drains (docs/protocol.md, "The process").
 //
-// Passive: guarded by the manager's mutex. An operator's decision is durable before it is set here.
+// Passive: guarded by the mutex of SharedRun. An operator's decision is durable before it is set
+// here.
 #pragma once
 
 #include <optional>

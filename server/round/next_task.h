@@ -21,7 +21,7 @@ struct RoundTask {
   std::vector<ClosedSegment> closed = {};        // kClose: already removed from the round
 };
 
-// The inputs of the decision; all borrowed, and guarded by the manager's mutex, which is held.
+// The inputs of the decision; all borrowed, and guarded by the mutex of SharedRun, which is held.
 struct TaskInputs {
   const v1::RunConfig* config = nullptr;
   Control* control = nullptr;

@@ -34,25 +34,23 @@ absl::Status OperatorDecisions::Decide(Edit edit, Act act) {
     shared_->NoteDiskError(status);
     return status;
   }
-  absl::MutexLock lock(&shared_->mu);
-  shared_->Poke();
-  return act(next);
+  const SharedRun::Lock run(shared_);
+  run->WakeRoundThread();
+  return act(*run, next);
 }
 
 absl::Status OperatorDecisions::Pause(absl::string_view reason) {
   return Decide([&](const v1::StoredAdmission& now) { return WithPause(now, reason); },
-                [&](const v1::StoredAdmission& next) {
-                  shared_->mu.AssertHeld();
-                  shared_->control.Pause(next.pause_reason());
+                [](SharedRun::State& run, const v1::StoredAdmission& next) {
+                  run.control.Pause(next.pause_reason());
                   return absl::OkStatus();
                 });
 }
 
 absl::Status OperatorDecisions::Resume() {
   return Decide([](const v1::StoredAdmission& now) { return WithoutPause(now); },
-                [&](const v1::StoredAdmission& /*next*/) {
-                  shared_->mu.AssertHeld();
-                  shared_->control.Resume();
+                [](SharedRun::State& run, const v1::StoredAdmission& /*next*/) {
+                  run.control.Resume();
                   return absl::OkStatus();
                 });
 }
@@ -60,20 +58,19 @@ absl::Status OperatorDecisions::Resume() {
 absl::StatusOr<v1::Extension> OperatorDecisions::Extend(uint64_t rounds) {
   v1::Extension extension;
   {
-    absl::MutexLock lock(&shared_->mu);
-    const RunPosition& position = shared_->position;
+    const SharedRun::Lock run(shared_);
+    const RunPosition& position = run->position;
     DISTRO_RETURN_IF_ERROR(CheckExtension(position, shared_->context.run->config, rounds));
     if (rounds == position.rounds() && position.extension()) return *position.extension();
     extension = position.ExtensionTo(rounds);
   }
   DISTRO_RETURN_IF_ERROR(
       Decide([&](const v1::StoredAdmission& now) { return WithExtension(now, extension); },
-             [&](const v1::StoredAdmission& /*next*/) {
-               shared_->mu.AssertHeld();
+             [&](SharedRun::State& run, const v1::StoredAdmission& /*next*/) {
                // Rounds may have opened during the write: their rates are already announced.
-               extension = shared_->position.ExtensionTo(rounds);
-               shared_->position.Extend(extension);
-               shared_->control.Extended(rounds);
+               extension = run.position.ExtensionTo(rounds);
+               run.position.Extend(extension);
+               run.control.Extended(rounds);
                shared_->broadcast.Continue();
                return absl::OkStatus();
              }));
@@ -83,16 +80,15 @@ absl::StatusOr<v1::Extension> OperatorDecisions::Extend(uint64_t rounds) {
 absl::Status OperatorDecisions::Evict(const std::string& name, absl::string_view reason) {
   RoundId round;
   {
-    absl::MutexLock lock(&shared_->mu);
-    round = shared_->position.head();
+    const SharedRun::Lock run(shared_);
+    round = run->position.head();
   }
   if (reason.empty()) reason = "evicted by an operator";
   return Decide(
       [&](const v1::StoredAdmission& now) { return WithQuarantined(now, name, reason, round); },
-      [&](const v1::StoredAdmission& next) {
-        shared_->mu.AssertHeld();
+      [&](SharedRun::State& run, const v1::StoredAdmission& next) {
         for (const v1::QuarantinedWorker& entry : next.quarantined()) {
-          if (entry.name() == name) shared_->workers.members().Quarantine(entry);
+          if (entry.name() == name) run.workers.members().Quarantine(entry);
         }
         return absl::OkStatus();
       });
@@ -101,9 +97,8 @@ absl::Status OperatorDecisions::Evict(const std::string& name, absl::string_view
 absl::Status OperatorDecisions::Admit(const std::string& name) {
   DISTRO_RETURN_IF_ERROR(WriteQuarantines());  // a rule's quarantine may not be written yet
   return Decide([&](const v1::StoredAdmission& now) { return WithoutQuarantined(now, name); },
-                [&](const v1::StoredAdmission& /*next*/) {
-                  shared_->mu.AssertHeld();
-                  return shared_->workers.members().Admit(name);
+                [&](SharedRun::State& run, const v1::StoredAdmission& /*next*/) {
+                  return run.workers.members().Admit(name);
                 });
 }
 
@@ -112,22 +107,23 @@ absl::Status OperatorDecisions::WriteQuarantines() {
   v1::StoredAdmission next = admission_->value();
   uint64_t changes = 0;
   {
-    absl::MutexLock lock(&shared_->mu);
-    const Membership& members = shared_->workers.members();
+    const SharedRun::Lock run(shared_);
+    const Membership& members = run->workers.members();
     changes = members.quarantine_changes();
-    if (changes == shared_->quarantines_written) return absl::OkStatus();
+    if (changes == run->quarantines_written) return absl::OkStatus();
     members.FillQuarantined(&next);
   }
   DISTRO_RETURN_IF_ERROR(admission_->Write(next));
-  absl::MutexLock lock(&shared_->mu);
-  shared_->quarantines_written = changes;
-  shared_->disk.Wrote(shared_->position.head());
+  const SharedRun::Lock run(shared_);
+  run->quarantines_written = changes;
+  run->disk.Wrote(run->position.head());
   return absl::OkStatus();
 }
 
 absl::Status OperatorDecisions::Restore() {
   absl::MutexLock admin(&mu_);
-  return shared_->Restore(admission_->value());
+  const SharedRun::Lock run(shared_);
+  return run->Restore(admission_->value());
 }
 
 }  // namespace distro::server

@@ -1,6 +1,6 @@
 // Checks that a peer belongs to this run, this epoch and this chain of records, by the log.
 //
-// Passive: guarded by the manager's mutex.
+// Passive: guarded by the mutex of SharedRun.
 #pragma once
 
 #include <cstdint>

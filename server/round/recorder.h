@@ -18,7 +18,7 @@ namespace distro::server {
 // Writes results as segments close, and the header at the end. After an error, each retry writes a
 // new file with the same bytes.
 //
-// Passive: used by the round thread, outside the manager's mutex, because it waits for the disk.
+// Passive: used by the round thread, outside the mutex of SharedRun, because it waits for the disk.
 //
 //   recorder.Open(round);
 //   recorder.Add(segment, result);                        // each segment once
@@ -55,7 +55,7 @@ class Recorder {
 
 // Reports failures of the disk, and stores when the next attempt is due.
 //
-// Passive: guarded by the manager's mutex.
+// Passive: guarded by the mutex of SharedRun.
 class DiskTrouble {
  public:
   DiskTrouble(Log* log, RunObserver* observer) : log_(log), observer_(observer) {}

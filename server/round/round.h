@@ -8,7 +8,7 @@
 //   payloads = round.Close(segment);               // when Decide() says so
 //   round.SetResult(segment, Combine(payloads));
 //
-// Not thread-safe: its owner (RunPosition) is guarded by the manager's mutex.
+// Not thread-safe: its owner (RunPosition) is guarded by the mutex of SharedRun.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "distro/v1/link.pb.h"
@@ -99,7 +98,7 @@ class RoundManager {
   // How long the current Step() has taken; 0 between two. Long: the disk does not answer.
   absl::Duration StepTakes() const;
   // Blocks until there is something to do, until `until` (monotonic), or until Stop().
-  void WaitForWork(absl::Duration until) { shared_.WaitForPoke(until); }
+  void WaitForWork(absl::Duration until) { shared_->AwaitWork(until); }
 
   // Refuses new workers, tells the others, and lets the open round continue until it is committed,
   // its deadline passes, or drain_grace is over; then ends subscriptions. Later calls do nothing.
@@ -110,27 +109,28 @@ class RoundManager {
   void AwaitDrained(absl::Duration timeout) const;
 
   RunStatus status() const;
-  const RunIdentity& run() const { return *shared_.context.run; }
+  const RunIdentity& run() const { return *shared_->context.run; }
   const Layout& layout() const { return *run().layout; }
   // The bandwidth that a worker's link needs.
   v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const {
-    return shared_.context.files.snapshots->List().front();
+    return shared_->context.files.snapshots->List().front();
   }
-  uint64_t MaxSubscriberLag() const { return shared_.broadcast.MaxLag(); }
+  uint64_t MaxSubscriberLag() const { return shared_->broadcast.MaxLag(); }
   uint64_t DamagedRecordCount() const;
 
  private:
   explicit RoundManager(const RunContext& context)
-      : shared_(context), decisions_(&shared_), round_thread_(&shared_, &decisions_) {}
+      : shared_(std::make_unique<SharedRun>(context)),
+        decisions_(shared_.get()),
+        round_thread_(shared_.get(), &decisions_) {}
 
-  v1::JoinResponse Welcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
-  absl::Status CheckUpload(RoundId round, const std::string& worker)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
+  v1::JoinResponse MakeJoinResponse(const SharedRun::State& run) const;
+  absl::Status CheckUpload(SharedRun::State& run, RoundId round, const std::string& worker) const;
   // Whether the ticket still entitles to send payloads.
-  absl::Status CheckTicket(const UploadTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
+  absl::Status CheckTicket(SharedRun::State& run, const UploadTicket& ticket) const;
 
-  SharedRun shared_;
+  const std::unique_ptr<SharedRun> shared_;
   OperatorDecisions decisions_;
   RoundThread round_thread_;  // of the thread that calls Step()
   // Monotonic nanoseconds, when the current Step() began; kNoStep between two.

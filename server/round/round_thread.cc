@@ -28,15 +28,15 @@ absl::StatusOr<absl::Duration> RoundThread::Step() {
 
 RoundTask RoundThread::FindTask() {
   const absl::Duration now = shared_->now();
-  absl::MutexLock lock(&shared_->mu);
+  const SharedRun::Lock run(shared_);
   return NextTask({.config = &context_.run->config,
-                   .control = &shared_->control,
-                   .members = &shared_->workers.members(),
-                   .position = &shared_->position,
+                   .control = &run->control,
+                   .members = &run->workers.members(),
+                   .position = &run->position,
                    .started = context_.files.rounds->has_start(),
                    .header_made = recorder_.has_header(),
-                   .quarantines_written = shared_->quarantines_written,
-                   .retry_at = shared_->disk.retry_at(),
+                   .quarantines_written = run->quarantines_written,
+                   .retry_at = run->disk.retry_at(),
                    .grace_ends = shared_->started_at + context_.options.lease},
                   now);
 }
@@ -45,10 +45,10 @@ absl::Status RoundThread::HandleError(const absl::Status& error) {
   if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
     return error;
   shared_->NoteDiskError(error);
-  absl::MutexLock lock(&shared_->mu);
-  shared_->disk.TryAgainAt(shared_->now() + kRetryInterval);
-  shared_->control.Set(shared_->control.state(),
-                       absl::StrCat("the log cannot be written: ", DiskErrorInShort(error)));
+  const SharedRun::Lock run(shared_);
+  run->disk.TryAgainAt(shared_->now() + kRetryInterval);
+  run->control.Set(run->control.state(),
+                   absl::StrCat("the log cannot be written: ", DiskErrorInShort(error)));
   return absl::OkStatus();
 }
 
@@ -81,22 +81,22 @@ absl::Status RoundThread::Do(const RoundTask& task) {
 }
 
 absl::Status RoundThread::WriteStart() {
-  const RunIdentity& run = *context_.run;
+  const RunIdentity& identity = *context_.run;
   v1::StartHeader start;
   {
-    absl::MutexLock lock(&shared_->mu);
-    const Membership& members = shared_->workers.members();
-    start = MakeStartHeader({.run_id = run.run_id,
+    const SharedRun::Lock run(shared_);
+    const Membership& members = run->workers.members();
+    start = MakeStartHeader({.run_id = identity.run_id,
                              .data_fingerprint = members.fingerprint(),
-                             .state_hash = run.initial_snapshot.state_hash()},
-                            *run.layout, run.config, members.TakingPart());
+                             .state_hash = identity.initial_snapshot.state_hash()},
+                            *identity.layout, identity.config, members.TakingPart());
   }
   DISTRO_RETURN_IF_ERROR(context_.files.rounds->WriteStart(start));
-  absl::MutexLock lock(&shared_->mu);
-  shared_->workers.members().FixFingerprint(start.data_fingerprint());
-  shared_->position.Start(start);
-  shared_->disk.Wrote(shared_->position.head());
-  context_.log->Info("run started", {{"run", run.run_id},
+  const SharedRun::Lock run(shared_);
+  run->workers.members().FixFingerprint(start.data_fingerprint());
+  run->position.Start(start);
+  run->disk.Wrote(run->position.head());
+  context_.log->Info("run started", {{"run", identity.run_id},
                                      {"workers", start.slots_size()},
                                      {"data", start.data_fingerprint()},
                                      {"state_hash", ToHex(start.state_hash())}});
@@ -107,12 +107,12 @@ void RoundThread::OpenRound() {
   v1::RoundOpen open;
   RoundId round;
   {
-    absl::MutexLock lock(&shared_->mu);
-    RunPosition& position = shared_->position;
+    const SharedRun::Lock run(shared_);
+    RunPosition& position = run->position;
     round = position.head();
-    position.Open(shared_->workers.members(), shared_->workers.Deadline(),
-                  shared_->integrity.DrawAudited(round, context_.clock->WallNow()), shared_->now());
-    shared_->workers.RoundOpened(round);
+    position.Open(run->workers.members(), run->workers.Deadline(),
+                  run->integrity.DrawAudited(round, context_.clock->WallNow()), shared_->now());
+    run->workers.RoundOpened(round);
     open = position.MakeOpen(shared_->now());
     const int expected = position.round()->expected();
     context_.observer->OnRoundOpened(round, expected);
@@ -126,10 +126,10 @@ void RoundThread::ReopenRound() {
   v1::RoundOpen open;
   RoundId round;
   {
-    absl::MutexLock lock(&shared_->mu);
-    RunPosition& position = shared_->position;
+    const SharedRun::Lock run(shared_);
+    RunPosition& position = run->position;
     round = position.head();
-    const size_t added = position.Reopen(shared_->workers.members());
+    const size_t added = position.Reopen(run->workers.members());
     open = position.MakeOpen(shared_->now());
     context_.log->Info(
         "round opened again with samples for more workers",
@@ -143,8 +143,8 @@ void RoundThread::ReopenRound() {
 absl::Status RoundThread::CloseSegments(absl::Span<const ClosedSegment> closed) {
   RoundId round;
   {
-    absl::MutexLock lock(&shared_->mu);
-    round = shared_->position.head();
+    const SharedRun::Lock run(shared_);
+    round = run->position.head();
   }
   return CombineClosed(*context_.run, round, closed, *context_.clock,
                        [&](const ClosedSegment& segment, const SegmentResult& result) {
@@ -160,8 +160,8 @@ absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& clo
   const absl::Duration sent = shared_->now();
   context_.observer->OnSegmentResult(result, sent - closed.last_in);
   {
-    absl::MutexLock lock(&shared_->mu);
-    shared_->position.round()->SetResult(closed.segment, result);
+    const SharedRun::Lock run(shared_);
+    run->position.round()->SetResult(closed.segment, result);
   }
   // If this fails, the commit writes it again.
   if (const absl::Status status = recorder_.Add(closed.segment, result.payload); !status.ok())
@@ -170,18 +170,17 @@ absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& clo
   if (closed.audited.empty()) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const Integrity::Counts counts,
                           Audit(*context_.run->method, round, closed));
-  absl::MutexLock lock(&shared_->mu);
-  shared_->integrity.AddAudit(round, counts);
+  const SharedRun::Lock run(shared_);
+  run->integrity.AddAudit(round, counts);
   return absl::OkStatus();
 }
 
 std::string RoundThread::MakeHeader() {
-  absl::MutexLock lock(&shared_->mu);
-  RunPosition& position = shared_->position;
+  const SharedRun::Lock run(shared_);
+  RunPosition& position = run->position;
   const uint64_t predecessor = context_.files.rounds->HashBefore(position.head());
   return position
-      .MakeHeader(shared_->workers.members(), predecessor, shared_->control.paused(),
-                  *context_.clock)
+      .MakeHeader(run->workers.members(), predecessor, run->control.paused(), *context_.clock)
       .SerializeAsString();
 }
 
@@ -200,10 +199,10 @@ absl::Status RoundThread::CommitRound() {
 }
 
 void RoundThread::FinishRound(const v1::RoundHeader& header) {
-  absl::MutexLock lock(&shared_->mu);
-  RunPosition& position = shared_->position;
+  const SharedRun::Lock run(shared_);
+  RunPosition& position = run->position;
   CommittedRoundInfo info = position.Describe(header, shared_->now());
-  info.eval_loss = shared_->workers.EvaluationLoss();
+  info.eval_loss = run->workers.EvaluationLoss();
   context_.observer->OnRoundCommitted(info);
   context_.log->Info(
       "round committed",
@@ -213,22 +212,22 @@ void RoundThread::FinishRound(const v1::RoundHeader& header) {
        {"seconds", absl::ToDoubleSeconds(info.duration)},
        {"reason", header.reason()}});
   empty_rounds_ = position.round()->contributors() == 0 ? empty_rounds_ + 1 : 0;
-  shared_->disk.Wrote(position.head());
-  shared_->integrity.Judge(header, *position.round(), &shared_->workers.members());
-  shared_->workers.Learn(header, info.duration);
-  shared_->workers.RoundOver();
+  run->disk.Wrote(position.head());
+  run->integrity.Judge(header, *position.round(), &run->workers.members());
+  run->workers.Learn(header, info.duration);
+  run->workers.RoundOver();
   position.Finish(header);
 }
 
 void RoundThread::FinishRun() {
-  absl::MutexLock lock(&shared_->mu);
-  if (shared_->position.has_rounds()) return;  // extended a moment ago
+  const SharedRun::Lock run(shared_);
+  if (run->position.has_rounds()) return;  // extended a moment ago
   std::string reason = "all rounds are committed";
   if (empty_rounds_ > 0) {
     absl::StrAppend(&reason, ", but all workers abstained in the last ", empty_rounds_,
                     ": no step was finite, and nothing was learned in them");
   }
-  shared_->control.Set(v1::RUN_STATE_DONE, std::move(reason));
+  run->control.Set(v1::RUN_STATE_DONE, std::move(reason));
   shared_->broadcast.End(absl::OkStatus());
 }
 

@@ -1,7 +1,7 @@
 // The position of a run: the round that is open or opens next, the owners of its samples and of the
 // next round's, and the open round itself.
 //
-// Passive: guarded by the manager's mutex. Times are monotonic and passed in.
+// Passive: guarded by the mutex of SharedRun. Times are monotonic and passed in.
 //
 //   position.Open(members, deadline, audited, now);   // then uploads go into *position.round()
 //   header = position.MakeHeader(...);                // once all segments are closed

@@ -1,8 +1,8 @@
 // Tracks the workers of a run: sessions and states, the times of their updates, the deadline of the
 // next round, and whether a link can keep up (docs/protocol.md, "Membership", "Times").
 //
-// Passive: guarded by the manager's mutex. Its owner applies a worker's new state to the open round
-// and to streams.
+// Passive: guarded by the mutex of SharedRun. Its owner applies a worker's new state to the open
+// round and to streams.
 #pragma once
 
 #include <cstdint>

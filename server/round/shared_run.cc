@@ -21,37 +21,31 @@ MembershipOptions MembershipOf(const RunContext& context, uint32_t max_workers) 
 
 }  // namespace
 
-SharedRun::SharedRun(const RunContext& constants)
-    : context(constants),
-      started_at(now()),
-      max_workers(WorkersThatFit(*context.run, *context.files.rounds)),
-      broadcast(context.options.ring_bytes, context.files.rounds->next_round(), context.clock,
-                [observer = context.observer](absl::Duration busy) {
-                  observer->OnPhase("broadcast", busy);
-                }),
-      damaged(context.log),
-      position(context.run.get(), context.epoch, max_workers, context.files.rounds->next_round()),
-      control(&position, context.log),
-      workers(context.run.get(), MembershipOf(context, max_workers), context.clock, context.log,
-              context.observer,
+SharedRun::State::State(SharedRun* shared)
+    : position(shared->context.run.get(), shared->context.epoch, shared->max_workers,
+               shared->context.files.rounds->next_round()),
+      control(&position, shared->context.log),
+      workers(shared->context.run.get(), MembershipOf(shared->context, shared->max_workers),
+              shared->context.clock, shared->context.log, shared->context.observer,
               [this](const Worker& worker, absl::string_view word, const absl::Status& end) {
-                mu.AssertHeld();
                 OnMemberChange(worker, word, end);
               }),
-      integrity(context.run.get(), context.log, context.observer),
-      peer_checks(context.run.get(), context.epoch, context.files.rounds, context.log),
-      disk(context.log, context.observer) {}
+      integrity(shared->context.run.get(), shared->context.log, shared->context.observer),
+      peer_checks(shared->context.run.get(), shared->context.epoch, shared->context.files.rounds,
+                  shared->context.log),
+      disk(shared->context.log, shared->context.observer),
+      shared_(shared) {}
 
-absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
-  absl::MutexLock lock(&mu);
+absl::Status SharedRun::State::Restore(const v1::StoredAdmission& decided) {
+  const RunContext& context = shared_->context;
   const RoundLog& rounds = *context.files.rounds;
-  DISTRO_RETURN_IF_ERROR(CheckRoom(*context.run, rounds.has_start(), max_workers, context.log));
+  DISTRO_RETURN_IF_ERROR(
+      CheckRoom(*context.run, rounds.has_start(), shared_->max_workers, context.log));
   Membership& members = workers.members();
   if (rounds.has_start()) {
     members.FixFingerprint(rounds.start().data_fingerprint());
     DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::Member> last,
                             position.Restore(rounds, [this](const v1::RoundHeader& header) {
-                              mu.AssertHeld();
                               workers.Learn(header, FromProto(header.duration()));
                               integrity.Learn(header);
                             }));
@@ -64,42 +58,53 @@ absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
   return absl::OkStatus();
 }
 
-void SharedRun::NoteDiskError(const absl::Status& error) {
-  absl::MutexLock lock(&mu);
-  disk.Failed(position.head(), error);
-}
-
-void SharedRun::EndNow() {
-  {
-    absl::MutexLock lock(&mu);
-    control.End();
-    Poke();
-  }
-  broadcast.End(Draining());
-}
-
-void SharedRun::Poke() {
-  poked_ = true;
-  changed_.SignalAll();
-}
-
-void SharedRun::WaitForPoke(absl::Duration until) {
-  const absl::Duration timeout = std::min(until - now(), absl::Hours(1));
-  absl::MutexLock lock(&mu);
-  if (!poked_ && timeout > absl::ZeroDuration()) changed_.WaitWithTimeout(&mu, timeout);
-  poked_ = false;
-}
-
 // The round does not wait for a worker that is not ACTIVE.
-void SharedRun::OnMemberChange(const Worker& worker, absl::string_view word,
-                               const absl::Status& end) {
+void SharedRun::State::OnMemberChange(const Worker& worker, absl::string_view word,
+                                      const absl::Status& end) {
   if (Round* round = position.round()) {
     if (worker.state != v1::MEMBER_STATE_ACTIVE) round->StopWaitingFor(worker.name);
     if (worker.state == v1::MEMBER_STATE_QUARANTINED) round->RemovePayloads(worker.name);
     if (word == "no_probation") round->EndProbation(worker.name);
   }
-  if (!end.ok()) broadcast.Close(worker.name, end);
-  Poke();
+  if (!end.ok()) shared_->broadcast.Close(worker.name, end);
+  WakeRoundThread();
+}
+
+SharedRun::SharedRun(const RunContext& constants)
+    : context(constants),
+      started_at(now()),
+      max_workers(WorkersThatFit(*context.run, *context.files.rounds)),
+      broadcast(context.options.ring_bytes, context.files.rounds->next_round(), context.clock,
+                [observer = context.observer](absl::Duration busy) {
+                  observer->OnPhase("broadcast", busy);
+                }),
+      damaged(context.log),
+      state_(this) {}
+
+void SharedRun::NoteDiskError(const absl::Status& error) {
+  const Lock run(this);
+  run->disk.Failed(run->position.head(), error);
+}
+
+void SharedRun::EndNow() {
+  {
+    const Lock run(this);
+    run->control.End();
+    run->WakeRoundThread();
+  }
+  broadcast.End(Draining());
+}
+
+void SharedRun::AwaitWork(absl::Duration until) {
+  const absl::Duration timeout = std::min(until - now(), absl::Hours(1));
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&state_.round_thread_woken), timeout);
+  state_.round_thread_woken = false;
+}
+
+void SharedRun::AwaitEnd(absl::Duration timeout) const {
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&state_.control, &Control::ended), timeout);
 }
 
 }  // namespace distro::server
