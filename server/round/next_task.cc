@@ -1,13 +1,15 @@
 #include "server/round/next_task.h"
 
 #include <algorithm>
-#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/round/round_policy.h"
 
 namespace distro::server {
 namespace {
+
+using StateNow = RoundTask::StateNow;
 
 // After a restart: the worker has returned as far as it can, or will not return.
 bool IsBack(const Worker* worker) {
@@ -16,95 +18,93 @@ bool IsBack(const Worker* worker) {
          (worker->in_session() && worker->state != v1::MEMBER_STATE_JOINING);
 }
 
-RoundTask Do(RoundTask::Kind kind) { return {.kind = kind, .closed = {}}; }
-RoundTask WaitUntil(absl::Duration at) { return {.at = at, .closed = {}}; }
+RoundTask Do(RoundTask::Kind kind) { return {.kind = kind}; }
+RoundTask WaitUntil(absl::Duration at) { return {.at = at}; }
+RoundTask WaitFor(std::string reason, absl::Duration until = absl::InfiniteDuration()) {
+  return {.at = until, .state_now = StateNow{v1::RUN_STATE_WAITING, std::move(reason)}};
+}
 
-RoundTask NextOpenTask(const TaskInputs& a, absl::Duration now) {
-  if (!a.position->has_rounds()) return Do(RoundTask::kDone);
-  a.control->ShowPause();
-  if (a.control->paused()) return {};
-  if (!a.started) {
-    const int active = a.members->Count(v1::MEMBER_STATE_ACTIVE);
-    const int wanted = static_cast<int>(a.config->start_workers());
+// No round is open, and one is left.
+RoundTask NextOpenTask(const TaskInputs& in, absl::Duration now) {
+  if (in.control->paused()) return {};
+  if (!in.started) {
+    const int active = in.members->Count(v1::MEMBER_STATE_ACTIVE);
+    const int wanted = static_cast<int>(in.config->start_workers());
     if (active >= wanted) return Do(RoundTask::kStart);
-    a.control->Set(v1::RUN_STATE_WAITING,
-                   absl::StrCat(active, " of start_workers ", wanted, " are active"));
-    return {};
+    return WaitFor(absl::StrCat(active, " of start_workers ", wanted, " are active"));
   }
   // After a restart, workers with samples have one lease to return, so that their round includes
   // all of them.
-  const std::vector<v1::Slot>& slots = a.position->slots();
+  const std::vector<v1::Slot>& slots = in.position->slots();
   const auto back = std::ranges::count_if(
-      slots, [&a](const v1::Slot& slot) { return IsBack(a.members->Find(slot.worker())); });
+      slots, [&in](const v1::Slot& slot) { return IsBack(in.members->Find(slot.worker())); });
   const bool all_back = back == static_cast<int64_t>(slots.size());
-  if (a.position->opened_before() || all_back || now >= a.grace_ends) return Do(RoundTask::kOpen);
-  a.control->Set(v1::RUN_STATE_WAITING, absl::StrCat("after a restart: ", back, " of ",
-                                                     slots.size(), " workers are back"));
-  return WaitUntil(a.grace_ends);
+  if (in.position->opened_before() || all_back || now >= in.grace_ends) return Do(RoundTask::kOpen);
+  return WaitFor(absl::StrCat("after a restart: ", back, " of ", slots.size(), " workers are back"),
+                 in.grace_ends);
 }
 
-RoundTask CloseDecided(const TaskInputs& a, const RoundDecision& decision) {
-  RoundTask task = Do(RoundTask::kClose);
-  a.control->Set(v1::RUN_STATE_TRAINING, decision.reason);
-  if (decision.by_deadline) a.position->CloseByDeadline();
-  for (const std::string& name :
-       CloseSegments(decision.segments, a.position->round(), &task.closed)) {
-    a.position->round()->StopWaitingFor(name);
-    a.members->Apply(name, MemberEvent::kMissedDeadline);
-  }
-  return task;
-}
-
-RoundTask CommitDecided(const TaskInputs& a, int wanted) {
-  a.members->EnterSynced();
-  const int counted = a.members->Counted();
-  if (!a.position->gives_samples() || counted >= wanted || a.header_made)
+RoundTask CommitDecided(const TaskInputs& in, int wanted) {
+  if (in.members->Count(v1::MEMBER_STATE_SYNCED) > 0) return Do(RoundTask::kEnter);
+  const int counted = in.members->Counted();
+  if (!in.position->gives_samples() || counted >= wanted || in.header_made)
     return Do(RoundTask::kCommit);
-  a.control->Set(v1::RUN_STATE_WAITING, absl::StrCat(counted, " of min_workers ", wanted,
-                                                     " are there to get samples of round ",
-                                                     a.position->head().value() + 2));
-  return {};
+  return WaitFor(absl::StrCat(counted, " of min_workers ", wanted,
+                              " are there to get samples of round ",
+                              in.position->head().value() + 2));
 }
 
-RoundTask NextRoundTask(const TaskInputs& a, absl::Duration now) {
-  const RunPosition& position = *a.position;
-  const RoundPolicyOptions policy{.min_workers = static_cast<int>(a.config->min_workers()),
+RoundTask NextRoundTask(const TaskInputs& in, absl::Duration now) {
+  const RunPosition& position = *in.position;
+  const RoundPolicyOptions policy{.min_workers = static_cast<int>(in.config->min_workers()),
                                   .deadline = position.deadline()};
-  const RoundDecision decision = Decide(position.round()->Facts(*a.members), now, policy);
-  if (decision.action == RoundAction::kClose) return CloseDecided(a, decision);
-  if (decision.action == RoundAction::kCommit) return CommitDecided(a, policy.min_workers);
-  if (!decision.enough_can_come && !position.CountedWithoutSamples(*a.members).empty())
+  RoundDecision decision = Decide(position.round()->Facts(*in.members), now, policy);
+  if (decision.action == RoundAction::kClose) {
+    return {.kind = RoundTask::kClose,
+            .segments = std::move(decision.segments),
+            .by_deadline = decision.by_deadline,
+            .state_now = StateNow{v1::RUN_STATE_TRAINING, std::move(decision.reason)}};
+  }
+  if (decision.action == RoundAction::kCommit) return CommitDecided(in, policy.min_workers);
+  if (!decision.enough_can_come && !position.CountedWithoutSamples(*in.members).empty())
     return Do(RoundTask::kReopen);
-  a.control->Set(decision.enough_can_come ? v1::RUN_STATE_TRAINING : v1::RUN_STATE_WAITING,
-                 decision.reason);
-  return WaitUntil(now < position.deadline_at() ? position.deadline_at()
-                                                : absl::InfiniteDuration());
+  const bool before_deadline = now < position.deadline_at();
+  return {.at = before_deadline ? position.deadline_at() : absl::InfiniteDuration(),
+          .state_now =
+              StateNow{decision.enough_can_come ? v1::RUN_STATE_TRAINING : v1::RUN_STATE_WAITING,
+                       std::move(decision.reason)}};
 }
 
 // Lets the open round continue as long as it may; opens no other.
-RoundTask NextDrainTask(const TaskInputs& a, absl::Duration now) {
-  const absl::Duration ends = a.control->drain_ends();
-  if (a.position->round() == nullptr || now >= ends) return Do(RoundTask::kDrained);
-  if (now < a.retry_at) return WaitUntil(std::min(a.retry_at, ends));
-  RoundTask task = NextRoundTask(a, now);
-  if (task.kind == RoundTask::kClose || task.kind == RoundTask::kCommit) return task;
-  if (now >= a.position->deadline_at()) return Do(RoundTask::kDrained);  // it waits for min_workers
-  return WaitUntil(std::min({task.at, ends, a.members->NextExpiry()}));
+RoundTask NextDrainTask(const TaskInputs& in, absl::Duration now) {
+  const absl::Duration ends = in.control->drain_ends();
+  if (in.position->round() == nullptr || now >= ends) return Do(RoundTask::kDrained);
+  if (now < in.retry_at) return WaitUntil(std::min(in.retry_at, ends));
+  RoundTask task = NextRoundTask(in, now);
+  if (task.kind == RoundTask::kClose || task.kind == RoundTask::kCommit ||
+      task.kind == RoundTask::kEnter)
+    return task;
+  // Past its deadline it waits for min_workers.
+  task.kind = now >= in.position->deadline_at() ? RoundTask::kDrained : RoundTask::kNone;
+  task.at = std::min({task.at, ends, in.members->NextExpiry()});
+  return task;
 }
 
 }  // namespace
 
-RoundTask NextTask(const TaskInputs& a, absl::Duration now) {
-  if (a.control->ended()) return {};
-  if (a.control->state() == v1::RUN_STATE_DONE)
-    return Do(a.control->draining() ? RoundTask::kDrained : RoundTask::kNone);
-  a.members->ExpireLeases(now);
-  a.members->SuspectSilent(now);
-  if (a.control->draining()) return NextDrainTask(a, now);
-  if (now < a.retry_at) return WaitUntil(a.retry_at);
-  if (a.members->quarantine_changes() != a.quarantines_written) return Do(RoundTask::kAdmission);
-  RoundTask task = a.position->round() != nullptr ? NextRoundTask(a, now) : NextOpenTask(a, now);
-  if (task.kind == RoundTask::kNone) task.at = std::min(task.at, a.members->NextExpiry());
+RoundTask NextTask(const TaskInputs& in, absl::Duration now) {
+  if (in.control->ended()) return {};
+  if (in.control->state() == v1::RUN_STATE_DONE)
+    return Do(in.control->draining() ? RoundTask::kDrained : RoundTask::kNone);
+  if (in.members->NextExpiry() <= now) return Do(RoundTask::kExpire);
+  if (in.control->draining()) return NextDrainTask(in, now);
+  if (now < in.retry_at) return WaitUntil(in.retry_at);
+  if (in.members->quarantine_changes() != in.quarantines_written) return Do(RoundTask::kAdmission);
+  const bool between = in.position->round() == nullptr;
+  if (between && !in.position->has_rounds()) return Do(RoundTask::kDone);
+  RoundTask task = between ? NextOpenTask(in, now) : NextRoundTask(in, now);
+  task.show_pause = between;
+  if (task.kind == RoundTask::kNone) task.at = std::min(task.at, in.members->NextExpiry());
   return task;
 }
 

@@ -14,31 +14,57 @@ namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Seconds(1);
 
+// Under the mutex, so that no payload arrives between the decision and the closing.
+void TakeSegments(const RoundTask& task, SharedRun::State* run,
+                  std::vector<ClosedSegment>* closed) {
+  if (task.by_deadline) run->position.CloseByDeadline();
+  Round* const round = run->position.round();
+  for (const std::string& name : CloseSegments(task.segments, round, closed)) {
+    round->StopWaitingFor(name);
+    run->workers.members().Apply(name, MemberEvent::kMissedDeadline);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<absl::Duration> RoundThread::Step() {
   while (true) {
-    const RoundTask task = FindTask();
+    std::vector<ClosedSegment> closed;
+    const RoundTask task = FindTask(&closed);
     if (task.kind == RoundTask::kNone) return task.at;
-    if (absl::Status status = Do(task); !status.ok()) {
+    if (absl::Status status = Do(task, closed); !status.ok()) {
       DISTRO_RETURN_IF_ERROR(HandleError(status));
     }
   }
 }
 
-RoundTask RoundThread::FindTask() {
+RoundTask RoundThread::FindTask(std::vector<ClosedSegment>* closed) {
   const absl::Duration now = shared_->now();
   const SharedRun::Lock run(shared_);
-  return NextTask({.config = &context_.run->config,
-                   .control = &run->control,
-                   .members = &run->workers.members(),
-                   .position = &run->position,
-                   .started = context_.files.rounds->has_start(),
-                   .header_made = recorder_.has_header(),
-                   .quarantines_written = run->quarantines_written,
-                   .retry_at = run->disk.retry_at(),
-                   .grace_ends = shared_->started_at + context_.options.lease},
-                  now);
+  Membership& members = run->workers.members();
+  while (true) {
+    RoundTask task = NextTask({.config = &context_.run->config,
+                               .control = &run->control,
+                               .members = &members,
+                               .position = &run->position,
+                               .started = context_.files.rounds->has_start(),
+                               .header_made = recorder_.has_header(),
+                               .quarantines_written = run->quarantines_written,
+                               .retry_at = run->disk.retry_at(),
+                               .grace_ends = shared_->started_at + context_.options.lease},
+                              now);
+    if (task.show_pause) run->control.ShowPause();
+    if (task.state_now) run->control.Set(task.state_now->state, task.state_now->reason);
+    if (task.kind == RoundTask::kExpire) {
+      members.ExpireLeases(now);
+      members.SuspectSilent(now);
+    } else if (task.kind == RoundTask::kEnter) {
+      members.EnterSynced();
+    } else {
+      if (task.kind == RoundTask::kClose) TakeSegments(task, &*run, closed);
+      return task;
+    }
+  }
 }
 
 absl::Status RoundThread::HandleError(const absl::Status& error) {
@@ -52,9 +78,11 @@ absl::Status RoundThread::HandleError(const absl::Status& error) {
   return absl::OkStatus();
 }
 
-absl::Status RoundThread::Do(const RoundTask& task) {
+absl::Status RoundThread::Do(const RoundTask& task, absl::Span<const ClosedSegment> closed) {
   switch (task.kind) {
     case RoundTask::kNone:
+    case RoundTask::kExpire:  // FindTask did it
+    case RoundTask::kEnter:
       break;
     case RoundTask::kAdmission:
       return decisions_->WriteQuarantines();
@@ -67,7 +95,7 @@ absl::Status RoundThread::Do(const RoundTask& task) {
       ReopenRound();
       break;
     case RoundTask::kClose:
-      return CloseSegments(task.closed);
+      return CombineSegments(closed);
     case RoundTask::kCommit:
       return CommitRound();
     case RoundTask::kDone:
@@ -140,7 +168,7 @@ void RoundThread::ReopenRound() {
       absl::UnavailableError("the round was opened again with samples for more workers"));
 }
 
-absl::Status RoundThread::CloseSegments(absl::Span<const ClosedSegment> closed) {
+absl::Status RoundThread::CombineSegments(absl::Span<const ClosedSegment> closed) {
   RoundId round;
   {
     const SharedRun::Lock run(shared_);

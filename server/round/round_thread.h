@@ -5,11 +5,17 @@
 // shared with other threads is in SharedRun.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/method/base/round_method.h"
+#include "server/round/closing.h"
 #include "server/round/next_task.h"
 #include "server/round/operator_decisions.h"
 #include "server/round/recorder.h"
@@ -30,15 +36,16 @@ class RoundThread {
   absl::StatusOr<absl::Duration> Step();
 
  private:
-  RoundTask FindTask();
-  absl::Status Do(const RoundTask& task);
+  // Does of the task what needs the mutex only. `closed`: what kClose has taken from the round.
+  RoundTask FindTask(std::vector<ClosedSegment>* closed);
+  absl::Status Do(const RoundTask& task, absl::Span<const ClosedSegment> closed);
   // Returns OK if the step will be retried.
   absl::Status HandleError(const absl::Status& error);
 
   absl::Status WriteStart();
   void OpenRound();
   void ReopenRound();
-  absl::Status CloseSegments(absl::Span<const ClosedSegment> closed);
+  absl::Status CombineSegments(absl::Span<const ClosedSegment> closed);
   absl::Status PublishSegment(RoundId round, const ClosedSegment& closed,
                               const SegmentResult& result);
   absl::Status CommitRound();
