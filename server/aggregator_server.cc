@@ -220,7 +220,7 @@ ReadyReport AggregatorServer::Impl::Ready() const {
       {"run", manager != nullptr,
        manager == nullptr ? "there is no run yet: create one" : manager->run().run_id});
   if (manager == nullptr) return report;
-  const absl::Duration step = manager->StepTakes();
+  const absl::Duration step = manager->round_thread().StepTakes();
   const bool turns = step < kStepHangs;
   report.ready &= turns;
   report.checks.push_back({"rounds", turns,

@@ -187,19 +187,6 @@ absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Duration> RoundManager::Step() {
-  step_began_ = absl::ToInt64Nanoseconds(shared_->now());
-  absl::StatusOr<absl::Duration> next = round_thread_.Step();
-  step_began_ = kNoStep;
-  return next;
-}
-
-absl::Duration RoundManager::StepTakes() const {
-  const int64_t began = step_began_;
-  if (began == kNoStep) return absl::ZeroDuration();
-  return shared_->now() - absl::Nanoseconds(began);
-}
-
 // The end, and views ----------------------------------------------------------------------------
 
 void RoundManager::Drain() {

@@ -1,5 +1,5 @@
-// The interface to a run's rounds for the rest of the aggregator: requests of peers, decisions of
-// operators, and Step(), which does what is due (docs/protocol.md).
+// A run's rounds: owns their state and the classes that work on it, and answers the requests of
+// peers (docs/protocol.md).
 //
 //   SharedRun           the mutex and the state under it:
 //     RunPosition       head, samples, the open round
@@ -8,15 +8,14 @@
 //     Integrity         verdicts on states and votes
 //     PeerChecks        run, epoch and chain of a peer
 //     DiskTrouble       failures of the disk
-//   RoundThread         finds the due task and executes it; Recorder writes the record
 //   OperatorDecisions   decisions: written first, then acted on
+//   RoundThread         finds the due task and executes it; Recorder writes the record
 //
-// Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called
-// by any thread, are quick and do not wait for a disk, except decisions, and subscriptions, which
-// read the log.
+// Thread-safe. Its functions are quick and do not wait for a disk, except subscriptions, which read
+// the log. What it hides: which of these parts a request needs, under one lock. Decisions and the
+// round thread's work are not passed through it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -74,31 +73,10 @@ class RoundManager {
   // InvalidArgument: a round ahead of the log, or as Integrity::CheckReport.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
-  // Decisions of operators. They are durable when the call returns, so these calls wait for the
-  // disk. Status reason "disk": not stored, nothing changed. A request's reason has at most 200
-  // bytes (InvalidArgument).
-  absl::Status Pause(absl::string_view reason) { return decisions_.Pause(reason); }
-  absl::Status Resume() { return decisions_.Resume(); }
-  // Quarantines a name, known or not: ends its streams, and removes its payloads from segments of
-  // the open round that are not closed.
-  absl::Status Evict(const std::string& name, absl::string_view reason) {
-    return decisions_.Evict(name, reason);
-  }
-  // NotFound: the name is not in quarantine.
-  absl::Status Admit(const std::string& name) { return decisions_.Admit(name); }
-  // Sets the number of rounds, also of a run that is done; the same number again is OK.
-  // FailedPrecondition: fewer than it has, or it is done and its last rate is 0. InvalidArgument:
-  // more than a run may have.
-  absl::StatusOr<v1::Extension> Extend(uint64_t rounds) { return decisions_.Extend(rounds); }
-
-  // Does everything that is due, and returns the monotonic time at which to call again. Retries a
-  // failing disk every second. An error is final: the process must stop, because another process
-  // replaced it (fenced), or memory or files are damaged.
-  absl::StatusOr<absl::Duration> Step();
-  // How long the current Step() has taken; 0 between two. Long: the disk does not answer.
-  absl::Duration StepTakes() const;
-  // Blocks until there is something to do, until `until` (monotonic), or until Stop().
-  void WaitForWork(absl::Duration until) { shared_->AwaitWork(until); }
+  // What operators decide, and the work of the round thread.
+  OperatorDecisions& decisions() { return decisions_; }
+  RoundThread& round_thread() { return round_thread_; }
+  const RoundThread& round_thread() const { return round_thread_; }
 
   // Refuses new workers, tells the others, and lets the open round continue until it is committed,
   // its deadline passes, or drain_grace is over; then ends subscriptions. Later calls do nothing.
@@ -132,10 +110,7 @@ class RoundManager {
 
   const std::unique_ptr<SharedRun> shared_;
   OperatorDecisions decisions_;
-  RoundThread round_thread_;  // of the thread that calls Step()
-  // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
-  static constexpr int64_t kNoStep = -1;
-  std::atomic<int64_t> step_began_ = kNoStep;
+  RoundThread round_thread_;
 };
 
 }  // namespace distro::server

@@ -28,6 +28,19 @@ void TakeSegments(const RoundTask& task, SharedRun::State* run,
 }  // namespace
 
 absl::StatusOr<absl::Duration> RoundThread::Step() {
+  step_began_ = absl::ToInt64Nanoseconds(shared_->now());
+  absl::StatusOr<absl::Duration> next = DoWhatIsDue();
+  step_began_ = kNoStep;
+  return next;
+}
+
+absl::Duration RoundThread::StepTakes() const {
+  const int64_t began = step_began_;
+  if (began == kNoStep) return absl::ZeroDuration();
+  return shared_->now() - absl::Nanoseconds(began);
+}
+
+absl::StatusOr<absl::Duration> RoundThread::DoWhatIsDue() {
   while (true) {
     std::vector<ClosedSegment> closed;
     const RoundTask task = FindTask(&closed);

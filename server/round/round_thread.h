@@ -5,6 +5,7 @@
 // shared with other threads is in SharedRun.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,10 +33,18 @@ class RoundThread {
         decisions_(decisions),
         recorder_(context_.files.rounds, context_.run->layout->segments()) {}
 
-  // As RoundManager's.
+  // Does everything that is due, and returns the monotonic time at which to call again. Retries a
+  // failing disk every second. An error is final: the process must stop, because another process
+  // replaced it (fenced), or memory or files are damaged.
   absl::StatusOr<absl::Duration> Step();
+  // How long the current Step() has taken; 0 between two. Long: the disk does not answer.
+  // Thread-safe.
+  absl::Duration StepTakes() const;
+  // Blocks until there is something to do, until `until` (monotonic), or until RoundManager::Stop.
+  void WaitForWork(absl::Duration until) { shared_->AwaitWork(until); }
 
  private:
+  absl::StatusOr<absl::Duration> DoWhatIsDue();
   // Does of the task what needs the mutex only. `closed`: what kClose has taken from the round.
   RoundTask FindTask(std::vector<ClosedSegment>* closed);
   absl::Status Do(const RoundTask& task, absl::Span<const ClosedSegment> closed);
@@ -58,6 +67,9 @@ class RoundThread {
   OperatorDecisions* const decisions_;
   Recorder recorder_;
   uint64_t empty_rounds_ = 0;  // the last ones: without an update, since all workers abstained
+  // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
+  static constexpr int64_t kNoStep = -1;
+  std::atomic<int64_t> step_began_ = kNoStep;
 };
 
 }  // namespace distro::server

@@ -133,15 +133,16 @@ absl::Status RunHost::ContinueLocked() {
 }
 
 void RunHost::RunRounds(RoundManager* manager) {
+  RoundThread& rounds = manager->round_thread();
   while (!stopping_) {
-    const absl::StatusOr<absl::Duration> until = manager->Step();
+    const absl::StatusOr<absl::Duration> until = rounds.Step();
     if (!until.ok()) {
       log_->Error("the rounds cannot go on", {{"error", until.status()}});
       manager->Stop();
       on_fatal_(until.status());
       return;
     }
-    if (!stopping_) manager->WaitForWork(*until);
+    if (!stopping_) rounds.WaitForWork(*until);
   }
 }
 

@@ -75,7 +75,7 @@ grpc::ServerUnaryReactor* AdminService::Pause(grpc::CallbackServerContext* conte
 absl::Status AdminService::TakePause(const v1::PauseRequest& request,
                                      v1::PauseResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Pause(request.reason());
+  return manager == nullptr ? NoRun() : manager->decisions().Pause(request.reason());
 }
 
 grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* context,
@@ -88,7 +88,7 @@ grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* cont
 absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
                                       v1::ResumeResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Resume();
+  return manager == nullptr ? NoRun() : manager->decisions().Resume();
 }
 
 grpc::ServerUnaryReactor* AdminService::Extend(grpc::CallbackServerContext* context,
@@ -102,7 +102,8 @@ absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
                                       v1::ExtendResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
-  DISTRO_ASSIGN_OR_RETURN(*response->mutable_extension(), manager->Extend(request.rounds()));
+  DISTRO_ASSIGN_OR_RETURN(*response->mutable_extension(),
+                          manager->decisions().Extend(request.rounds()));
   return absl::OkStatus();
 }
 
@@ -115,7 +116,8 @@ grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* conte
 absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
                                      v1::EvictResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Evict(request.name(), request.reason());
+  return manager == nullptr ? NoRun()
+                            : manager->decisions().Evict(request.name(), request.reason());
 }
 
 grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* context,
@@ -127,7 +129,7 @@ grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* conte
 absl::Status AdminService::TakeAdmit(const v1::AdmitRequest& request,
                                      v1::AdmitResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Admit(request.name());
+  return manager == nullptr ? NoRun() : manager->decisions().Admit(request.name());
 }
 
 }  // namespace distro::server

@@ -323,7 +323,7 @@ class Sequence {
   }
 
   void Step() {
-    const auto next = manager_->Step();
+    const auto next = manager_->round_thread().Step();
     if (claimed_ && ReasonOf(next.status()) == "fenced") {
       End();
       Start();
@@ -354,14 +354,15 @@ class Sequence {
     const std::string& name = kNames[byte / 8 % kNames.size()];
     switch (byte % 5) {
       case 0:
-        return RequireCode(manager_->Pause(std::string(input_.Byte(), 'x')),
+        return RequireCode(manager_->decisions().Pause(std::string(input_.Byte(), 'x')),
                            {StatusCode::kInvalidArgument}, "Pause");
       case 1:
-        return RequireCode(manager_->Resume(), {}, "Resume");
+        return RequireCode(manager_->decisions().Resume(), {}, "Resume");
       case 2:
-        return RequireCode(manager_->Evict(name, "test"), {StatusCode::kInvalidArgument}, "Evict");
+        return RequireCode(manager_->decisions().Evict(name, "test"),
+                           {StatusCode::kInvalidArgument}, "Evict");
       case 3:
-        return RequireCode(manager_->Admit(name),
+        return RequireCode(manager_->decisions().Admit(name),
                            {StatusCode::kInvalidArgument, StatusCode::kNotFound}, "Admit");
       default:
         return ReportState();

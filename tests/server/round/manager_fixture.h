@@ -69,7 +69,7 @@ class ManagerTest : public ::testing::Test {
                                               &observer_,
                                               options_});
   }
-  void Step() { EXPECT_TRUE(manager_->Step().ok()); }
+  void Step() { EXPECT_TRUE(manager_->round_thread().Step().ok()); }
   v1::WorkerIdentity Identity(const std::string& name) {
     v1::WorkerIdentity identity;
     identity.set_name(name);

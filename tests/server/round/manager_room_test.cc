@@ -70,7 +70,7 @@ TEST_F(ManagerRoomTest, ARecordThatTheLogRefusesIsFinalAndNoDiskError) {
   Beat("a");
   Step();
   Upload("a", 0);
-  const absl::Status ended = manager_->Step().status();
+  const absl::Status ended = manager_->round_thread().Step().status();
   EXPECT_EQ(ended.code(), StatusCode::kInternal) << ended;
   EXPECT_THAT(std::string(ended.message()), HasSubstr("a round that cannot be stored"));
   EXPECT_EQ(manager_->status().disk_error, "");
