@@ -84,9 +84,9 @@ absl::Status CopyFile(const std::string& from, const std::string& to, Disk* disk
 absl::Status WriteRecord(const std::string& dir, const std::string& name, RecordKind kind,
                          uint64_t round, absl::string_view header, Disk* disk) {
   const std::string path = absl::StrCat(dir, "/", name);
-  DISTRO_ASSIGN_OR_RETURN(RecordFileWriter file,
-                          RecordFileWriter::Create({disk, dir, path + ".tmp", path}, kind,
-                                                   RoundId(round), /*segments=*/0));
+  DISTRO_ASSIGN_OR_RETURN(
+      RecordWriter file,
+      RecordWriter::Create({disk, dir, path + ".tmp", path}, kind, RoundId(round), /*segments=*/0));
   return file.Publish(header, [](absl::Duration) {});
 }
 

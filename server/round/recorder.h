@@ -1,7 +1,7 @@
 // Writes the open round to the log, and tracks failures of the disk.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,8 +48,8 @@ class Recorder {
 
   RoundLog* const round_log_;
   RoundId round_;
-  std::unique_ptr<RecordWriter> writer_;  // null: not begun, or a write failed
-  std::vector<SharedBytes> results_;      // [segments]
+  std::optional<RecordWriter> record_;  // nullopt: not begun, or a write failed
+  std::vector<SharedBytes> results_;    // [segments]
   std::string header_;
 };
 

@@ -1,4 +1,6 @@
 // Rounds too large for any record: refused, or made smaller.
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "common/round_log/header_bound.h"
 #include "gmock/gmock.h"
@@ -129,8 +131,8 @@ TEST_F(ManagerRoomTest, AnEarlierRunGoesOnWithAsManyWorkersAsItsNewestRecordHas)
   round.header.set_next_sample(1 << 20);
   auto writer = *log_file_->Begin(RoundId(0));
   for (uint32_t s = 0; s < run_->layout->segments(); ++s)
-    ASSERT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
-  ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+    ASSERT_TRUE(writer.AddSegment(SegmentId(s), round.payloads[s]).ok());
+  ASSERT_TRUE(log_file_->Commit(std::move(writer), round.header_bytes()).ok());
   Start(ForTooMany());
   RunRound(1);
   ASSERT_EQ(observer_.rounds, 1);

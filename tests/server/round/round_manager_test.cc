@@ -1,6 +1,7 @@
 #include "server/round/round_manager.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
@@ -137,8 +138,8 @@ TEST_F(RoundManagerTest, AnotherWriterOfTheLogIsFinal) {
       testing::BuildRound(*run_->layout, RoundId(0), other->HashBefore(RoundId(0)));
   auto writer = *other->Begin(RoundId(0));
   for (uint32_t s = 0; s < run_->layout->segments(); ++s)
-    ASSERT_TRUE(writer->AddSegment(SegmentId(s), built.payloads[s]).ok());
-  ASSERT_TRUE(writer->Commit(built.header_bytes()).ok());
+    ASSERT_TRUE(writer.AddSegment(SegmentId(s), built.payloads[s]).ok());
+  ASSERT_TRUE(other->Commit(std::move(writer), built.header_bytes()).ok());
   Upload("a", 0);
   EXPECT_EQ(manager_->round_thread().Step().status().code(), StatusCode::kFailedPrecondition);
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/method/deltas/caps.h"
@@ -58,10 +59,10 @@ class RunPositionTest : public ::testing::Test {
     BuiltRound built = BuildDeltaRound(*run_.layout, round, log_file_->HashBefore(round));
     built.header.clear_scale_medians();
     for (const uint32_t median : medians) built.header.add_scale_medians(median);
-    const auto writer = *log_file_->Begin(round);
+    auto writer = *log_file_->Begin(round);
     for (uint32_t s = 0; s < built.payloads.size(); ++s)
-      EXPECT_TRUE(writer->AddSegment(SegmentId(s), built.payloads[s]).ok());
-    EXPECT_EQ(writer->Commit(built.header_bytes()), absl::OkStatus());
+      EXPECT_TRUE(writer.AddSegment(SegmentId(s), built.payloads[s]).ok());
+    EXPECT_EQ(log_file_->Commit(std::move(writer), built.header_bytes()), absl::OkStatus());
     return built.header;
   }
   // As a process that was there from the start, or one that has the log alone.
