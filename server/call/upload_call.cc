@@ -135,10 +135,11 @@ UploadCall::Answer UploadCall::OnPayload(std::string bytes, LimitedStream* strea
   if (result == PutResult::kNew) {
     stream->Progress();
   } else if (++repeats_ > manager_->layout().segments()) {
-    return WithRetryAfter(ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
-                                          absl::StrCat("segments that are held or closed came ",
-                                                       repeats_, " times in one stream")),
-                          kRetryAfter);
+    return WithRetryAfter(
+        ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
+                        absl::StrCat("refused: this stream sent ", repeats_,
+                                     " payloads of segments that were held or closed")),
+        kRetryAfter);
   }
   if (result == PutResult::kLate) observer_->OnUploadRejected("late");
   v1::UploadUpdateResponse response;

@@ -120,11 +120,11 @@ absl::Status LimitedStream::Received(uint64_t bytes) {
   const absl::Duration wait =
       limiter_->BucketOf(state_->name, now).Take(std::max(bytes, kMinMessageCost), now);
   if (wait == absl::ZeroDuration()) return absl::OkStatus();
-  return WithRetryAfter(
-      LimitError(absl::StatusCode::kResourceExhausted,
-                 absl::StrCat("rate: more than ", limiter_->limits_.worker_bytes_per_second,
-                              " bytes a second of one worker")),
-      wait);
+  return WithRetryAfter(LimitError(absl::StatusCode::kResourceExhausted,
+                                   absl::StrCat("refused: the worker sends more than ",
+                                                limiter_->limits_.worker_bytes_per_second,
+                                                " bytes a second (--worker_rate_limit)")),
+                        wait);
 }
 
 void LimitedStream::Moved(uint64_t bytes) {
@@ -209,8 +209,9 @@ bool StreamLimiter::MakeRoom(StreamKind kind, Stopped* stopped) {
     if (state->kind != kind || state->stopped || !state->name.empty()) continue;
     state->stopped = true;
     --open_[kind];
-    stopped->emplace_back(state, LimitError(absl::StatusCode::kResourceExhausted,
-                                            "no header came while others wanted this place"));
+    stopped->emplace_back(
+        state, LimitError(absl::StatusCode::kResourceExhausted,
+                          "no header came, and another upload took this place (--max_streams)"));
     return true;
   }
   return false;

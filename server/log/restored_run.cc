@@ -66,8 +66,7 @@ absl::StatusOr<Chain> CheckHeaders(const RestoredRun& restored, const Layout& la
 absl::Status CheckEmpty(const std::string& data_dir) {
   std::error_code error;
   if (!fs::exists(data_dir, error) || fs::is_empty(data_dir, error)) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat(data_dir, ": holds something already: give a new folder"));
+  return absl::AlreadyExistsError(absl::StrCat(data_dir, ": is not empty: give a new folder"));
 }
 
 // In pieces, durably.

@@ -50,7 +50,7 @@ RoundTask CommitDecided(const TaskInputs& in, int wanted) {
   if (!in.position->gives_samples() || counted >= wanted || in.header_made)
     return Do(RoundTask::kCommit);
   return WaitFor(absl::StrCat(counted, " of min_workers ", wanted,
-                              " are there to get samples of round ",
+                              " workers are ready to get samples of round ",
                               in.position->head().value() + 2));
 }
 

@@ -14,15 +14,14 @@ absl::Status CheckExtension(const RunPosition& position, const v1::RunConfig& co
   if (rounds > kMaxRounds)
     return absl::InvalidArgumentError(absl::StrCat("rounds: ", rounds, " are above ", kMaxRounds));
   if (rounds < position.rounds() || (rounds == position.rounds() && !position.extension())) {
-    return absl::FailedPreconditionError(absl::StrCat("rounds: the run has ", position.rounds(),
-                                                      " and is extended by more, not to ", rounds));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rounds: the run has ", position.rounds(), ": ask for more than that, not for ", rounds));
   }
   if (position.head().value() < position.rounds() || config.min_learning_rate() > 0)
     return absl::OkStatus();
   return absl::FailedPreconditionError(
       "rounds: the run is done and its min_learning_rate is 0, so that it would learn nothing "
-      "more: "
-      "begin a new run from its last checkpoint");
+      "more: begin a new run from its last checkpoint");
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ absl::Status PeerChecks::CheckRun(absl::string_view run_id, absl::string_view th
 
 absl::Status PeerChecks::CheckEpochSeen(uint64_t epoch) {
   if (epoch <= epoch_.value()) return absl::OkStatus();
-  const absl::Status fenced = Failed(
-      "fenced", absl::StrCat("epoch ", epoch, " of this run was seen, ours is ", epoch_.value(),
-                             ": a newer aggregator has taken this one's place"));
+  const absl::Status fenced =
+      Failed("fenced", absl::StrCat("epoch ", epoch, " of this run was seen, ours is ",
+                                    epoch_.value(), ": a newer aggregator has replaced this one"));
   if (!std::exchange(later_epoch_seen_, true)) log_->Error("fenced", {{"reason", fenced}});
   return fenced;
 }

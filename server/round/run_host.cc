@@ -203,22 +203,24 @@ absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
   if (frame.offset() > end || frame.data().size() > end - frame.offset() || frame.data().empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("frame: ", frame.data().size(), " bytes at offset ", frame.offset(),
-                     " are none or pass the ", frame.offset() < snapshot ? "snapshot" : "upload",
+                     ": empty, or beyond the ", frame.offset() < snapshot ? "snapshot" : "upload",
                      "'s end at ", end));
   }
   DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run ", store_->run()->run_id, " was created in the meantime: distroctl run show has it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", store_->run()->run_id,
+                     " was created in the meantime: distroctl run show prints it"));
   }
   if (frame.offset() < snapshot) {
     DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, snapshot, frame.offset(), frame.data()));
   } else {
     DISTRO_ASSIGN_OR_RETURN(const uint64_t stored, store_->IncomingBytes(sha256));
     if (stored < snapshot) {
-      return absl::InvalidArgumentError(absl::StrCat("frame: of the companions, and only ", stored,
-                                                     " bytes of the snapshot are there"));
+      return absl::InvalidArgumentError(absl::StrCat("frame: belongs to the companions, but only ",
+                                                     stored,
+                                                     " bytes of the snapshot have arrived"));
     }
     DISTRO_RETURN_IF_ERROR(store_->AppendIncomingCompanions(
         header.companions(), frame.offset() - snapshot, frame.data()));

@@ -68,10 +68,11 @@ void RunWorkers::Changed(const Worker& worker, absl::string_view word) {
 
 absl::Status RunWorkers::CheckLink(uint64_t download_bytes_per_second) const {
   if (log_rate_.CanFollow(download_bytes_per_second)) return absl::OkStatus();
-  return ErrorWithReason(absl::StatusCode::kResourceExhausted, "too_slow",
-                         absl::StrCat("this link took ", download_bytes_per_second,
-                                      " bytes a second, the log grows by ",
-                                      log_rate_.BytesPerSecond(), ": it would never catch up"));
+  return ErrorWithReason(
+      absl::StatusCode::kResourceExhausted, "too_slow",
+      absl::StrCat("this link receives ", download_bytes_per_second,
+                   " bytes a second and the log grows by ", log_rate_.BytesPerSecond(),
+                   ": this worker would never catch up"));
 }
 
 absl::StatusOr<bool> RunWorkers::Join(const v1::JoinRequest& request) {

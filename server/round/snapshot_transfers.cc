@@ -37,9 +37,9 @@ absl::Status CheckConfirmed(const RoundLog& round_log, const v1::SnapshotInfo& i
         absl::StrCat("the chain hash is ", ToHex(chain), ", not ", ToHex(info.log_hash())));
   }
   if (round == next) {
-    return Failed("no_reference", round,
-                  "nobody has said yet which parameters are right: once the round is committed its "
-                  "record does");
+    return Failed(
+        "no_reference", round,
+        "it is not known yet which parameters are right: the record of this round will say it");
   }
   DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log.Header(round));
   const std::optional<LogReference> reference = ReferenceOf(header);
@@ -59,13 +59,13 @@ void LeaveOutUnconfirmed(const RoundLog& round_log, SnapshotStore* snapshots, Lo
   for (const v1::SnapshotInfo& info : later) {
     const absl::Status status = CheckConfirmed(round_log, info);
     if (status.ok()) continue;
-    log->Error("snapshot left out: the log does not vouch for it",
+    log->Error("snapshot not offered to joiners: the log does not confirm it",
                {{"round", info.round()}, {"error", status}});
     snapshots->LeaveOut(info.sha256());
   }
   const RoundId newest(snapshots->List().front().round());
   if (newest >= round_log.first_round()) return;
-  log->Error("nobody new can join: the log begins after the newest snapshot that it vouches for",
+  log->Error("no new worker can join: the log begins after the newest snapshot that it confirms",
              {{"first_round", round_log.first_round().value()}, {"snapshot", newest.value()}});
 }
 
@@ -108,7 +108,7 @@ absl::StatusOr<SnapshotTicket> SnapshotTransfers::Begin(const v1::UploadSnapshot
 absl::Status SnapshotTransfers::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame) {
   absl::MutexLock lock(&upload_mu_);
   if (ticket->number != newest_ticket_)
-    return absl::AbortedError("another upload of a snapshot began: this one ends");
+    return absl::AbortedError("another upload of a snapshot has started: this one was ended");
   const uint64_t left = ticket->snapshot.size_bytes() - ticket->offset;
   if (frame.offset() != ticket->offset || frame.data().empty() || frame.data().size() > left) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -145,7 +145,7 @@ absl::StatusOr<SnapshotTransfers::StoredFile> SnapshotTransfers::Find(
     if (file.sha256() == sha256)
       return StoredFile{absl::StrCat(run.companions_dir, "/", file.name()), file.size_bytes()};
   }
-  return absl::NotFoundError("sha256: no snapshot has it (any more), and no companion");
+  return absl::NotFoundError("sha256: no kept snapshot and no companion file has it");
 }
 
 void SnapshotTransfers::Run() {
@@ -180,7 +180,7 @@ void SnapshotTransfers::Prune() {
   const RoundId first(list[1].round());
   const bool dropped = first > round_log_->first_round();
   if (const absl::Status status = round_log_->Prune(first); !status.ok()) {
-    log_->Error("old rounds not dropped: the next snapshot tries again",
+    log_->Error("old rounds not dropped: will try again after the next snapshot",
                 {{"before", first.value()}, {"status", status}});
     return;
   }

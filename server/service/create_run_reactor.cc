@@ -22,7 +22,7 @@ absl::Status CreateRunReactor::OnMessage(const v1::CreateRunRequest& request) {
 }
 
 absl::Status CreateRunReactor::Handle(const v1::CreateRunRequest& request) {
-  if (created_) return absl::InvalidArgumentError("the run exists: nothing more is wanted");
+  if (created_) return absl::InvalidArgumentError("the run exists: no further message is expected");
   switch (request.message_case()) {
     case v1::CreateRunRequest::kHeader:
       return OnHeader(request.header());
@@ -62,7 +62,7 @@ absl::Status CreateRunReactor::OnFrame(const v1::SnapshotFrame& frame) {
 absl::Status CreateRunReactor::OnHalfClose() {
   if (created_) return absl::OkStatus();
   return absl::CancelledError(
-      "the upload ended before the run was complete: begin again, it goes on where it was");
+      "the upload ended before the run was complete: start it again, it resumes where it stopped");
 }
 
 }  // namespace distro::server

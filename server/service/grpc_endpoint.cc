@@ -160,7 +160,8 @@ absl::Status GrpcEndpoint::Impl::Serve() {
   builder.RegisterService(&link);
   ObserveCalls(sources.calls, sources.clock, &builder);
   grpc = builder.BuildAndStart();
-  if (grpc == nullptr) return absl::InternalError("gRPC does not start: its own lines say why");
+  if (grpc == nullptr)
+    return absl::InternalError("gRPC does not start: its lines on standard error say why");
   return absl::OkStatus();
 }
 

@@ -49,8 +49,9 @@ void UploadSnapshotReactor::End(const absl::Status& status) {
 void UploadSnapshotReactor::OnReadDone(bool ok) {
   stream_->PauseTimeout();
   if (!ok) {
-    return End(absl::CancelledError(
-        "the upload ended before the snapshot was complete: begin again, it goes on where it was"));
+    return End(
+        absl::CancelledError("the upload ended before the snapshot was complete: start it again, "
+                             "it resumes where it stopped"));
   }
   connections_->OnMessage(endpoint_, message_.Length());
   v1::UploadSnapshotRequest request;

@@ -77,9 +77,10 @@ absl::Status Membership::CheckFingerprint(const std::string& fingerprint) const 
   }
   if (TakesAnyData()) return absl::OkStatus();
   if (fingerprint.empty()) {
-    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
-                           "data_fingerprint: this worker says none; the run compares them: give "
-                           "it, or create the run with \"data_fingerprint\": \"any\"");
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "other_data",
+        "data_fingerprint: this worker sends none, and the run compares them: give "
+        "it, or create the run with \"data_fingerprint\": \"any\"");
   }
   if (!fingerprint_.empty() && fingerprint != fingerprint_) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
@@ -129,9 +130,9 @@ absl::Status Membership::Join(const v1::WorkerIdentity& identity,
   DISTRO_RETURN_IF_ERROR(CheckFingerprint(data_fingerprint));
   const bool in_session = known && it->second.in_session();
   if (!in_session && Sessions() >= options_.max_workers) {
-    return ErrorWithReason(
-        absl::StatusCode::kResourceExhausted, "full",
-        absl::StrCat("max_workers: all ", options_.max_workers, " places are taken"));
+    return ErrorWithReason(absl::StatusCode::kResourceExhausted, "full",
+                           absl::StrCat("refused: ", options_.max_workers,
+                                        " workers are in session, the limit (max_workers)"));
   }
   if (!known) it = workers_.emplace(identity.name(), Worker{.name = identity.name()}).first;
   if (!TakesAnyData()) fingerprint_ = data_fingerprint;
