@@ -21,22 +21,22 @@ absl::Status Timed(const RecordWriter::FsyncObserver& observer, const Action& ac
 
 }  // namespace
 
-RecordWriter::RecordWriter(RecordPlace place, RecordKind kind, RoundId round, uint32_t segments,
+RecordWriter::RecordWriter(RecordPaths paths, RecordKind kind, RoundId round, uint32_t segments,
                            LogFile file)
-    : place_(std::move(place)),
+    : paths_(std::move(paths)),
       kind_(kind),
       round_(round),
       file_(std::move(file)),
       entries_(segments) {}
 
 RecordWriter::~RecordWriter() {
-  if (!file_.path().empty()) place_.disk->Unlink(file_.path()).IgnoreError();
+  if (!file_.path().empty()) paths_.disk->Unlink(file_.path()).IgnoreError();
 }
 
-absl::StatusOr<RecordWriter> RecordWriter::Create(const RecordPlace& place, RecordKind kind,
+absl::StatusOr<RecordWriter> RecordWriter::Create(const RecordPaths& paths, RecordKind kind,
                                                   RoundId round, uint32_t segments) {
-  DISTRO_ASSIGN_OR_RETURN(LogFile file, LogFile::Create(place.disk, place.temporary_path));
-  RecordWriter writer(place, kind, round, segments, std::move(file));
+  DISTRO_ASSIGN_OR_RETURN(LogFile file, LogFile::Create(paths.disk, paths.temporary_path));
+  RecordWriter writer(paths, kind, round, segments, std::move(file));
   const std::string prefix = EncodeRecordPrefix(kind);
   DISTRO_RETURN_IF_ERROR(writer.file_.WriteAt(0, prefix));
   writer.bytes_ = prefix.size();
@@ -47,7 +47,7 @@ absl::Status RecordWriter::AddSegment(SegmentId segment, absl::string_view paylo
   if (segment.value() >= entries_.size() || entries_[segment.value()].bytes != 0 ||
       payload.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(place_.final_path, ": segment ", segment.value(), " of ", entries_.size(),
+        absl::StrCat(paths_.final_path, ": segment ", segment.value(), " of ", entries_.size(),
                      " with ", payload.size(), " bytes is empty, unknown or there already"));
   }
   DISTRO_RETURN_IF_ERROR(file_.WriteAt(bytes_, payload));
@@ -61,7 +61,7 @@ absl::Status RecordWriter::Publish(absl::string_view header, const FsyncObserver
   DISTRO_RETURN_IF_ERROR(Finish(header, observer));
   absl::Status status = LinkToFinalName();
   if (status.ok()) {
-    status = Timed(observer, [&] { return place_.disk->FsyncFolder(place_.dir); });
+    status = Timed(observer, [&] { return paths_.disk->FsyncFolder(paths_.dir); });
   }
   if (!status.ok()) TakeBackFinalName();
   return status;
@@ -69,7 +69,7 @@ absl::Status RecordWriter::Publish(absl::string_view header, const FsyncObserver
 
 absl::Status RecordWriter::Replace(absl::string_view header) {
   DISTRO_RETURN_IF_ERROR(Finish(header, {}));
-  return place_.disk->Rename(file_.path(), place_.final_path);
+  return paths_.disk->Rename(file_.path(), paths_.final_path);
 }
 
 absl::Status RecordWriter::Finish(absl::string_view header, const FsyncObserver& observer) {
@@ -80,19 +80,19 @@ absl::Status RecordWriter::Finish(absl::string_view header, const FsyncObserver&
 }
 
 absl::Status RecordWriter::LinkToFinalName() {
-  absl::Status status = place_.disk->Link(file_.path(), place_.final_path);
+  absl::Status status = paths_.disk->Link(file_.path(), paths_.final_path);
   if (!absl::IsAlreadyExists(status)) return status;
   // On a network file system a lost answer repeats the request.
-  if (FileIdOf(place_.final_path) == file_.id()) return absl::OkStatus();
+  if (FileIdOf(paths_.final_path) == file_.id()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(place_.final_path, ": fenced: another process wrote this record: stop"));
+      absl::StrCat(paths_.final_path, ": fenced: another process wrote this record: stop"));
 }
 
 // A link may exist although the call reported an error. A foreign file of that name is kept.
 void RecordWriter::TakeBackFinalName() {
   const std::optional<FileId> ours = file_.id();
-  if (!ours || FileIdOf(place_.final_path) != ours) return;
-  if (!place_.disk->Unlink(place_.final_path).ok()) left_behind_ = ours;
+  if (!ours || FileIdOf(paths_.final_path) != ours) return;
+  if (!paths_.disk->Unlink(paths_.final_path).ok()) left_behind_ = ours;
 }
 
 }  // namespace distro::server

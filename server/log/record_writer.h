@@ -22,7 +22,7 @@
 namespace distro::server {
 
 // The paths of a record, both in `dir`. `disk` is borrowed.
-struct RecordPlace {
+struct RecordPaths {
   Disk* disk = nullptr;
   std::string dir;
   std::string temporary_path;
@@ -36,7 +36,7 @@ class RecordWriter {
  public:
   using FsyncObserver = std::function<void(absl::Duration)>;
 
-  static absl::StatusOr<RecordWriter> Create(const RecordPlace& place, RecordKind kind,
+  static absl::StatusOr<RecordWriter> Create(const RecordPaths& paths, RecordKind kind,
                                              RoundId round, uint32_t segments);
   ~RecordWriter();  // removes the temporary file
   RecordWriter(RecordWriter&&) = default;
@@ -64,12 +64,12 @@ class RecordWriter {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  RecordWriter(RecordPlace place, RecordKind kind, RoundId round, uint32_t segments, LogFile file);
+  RecordWriter(RecordPaths paths, RecordKind kind, RoundId round, uint32_t segments, LogFile file);
   absl::Status Finish(absl::string_view header, const FsyncObserver& observer);
   absl::Status LinkToFinalName();
   void TakeBackFinalName();
 
-  RecordPlace place_;
+  RecordPaths paths_;
   RecordKind kind_;
   RoundId round_;
   LogFile file_;

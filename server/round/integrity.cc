@@ -72,8 +72,8 @@ absl::Status Integrity::CheckReport(const v1::ReportStateRequest& request) const
 }
 
 void Integrity::AddReport(const v1::ReportStateRequest& request) {
-  references_.AddWitness(RoundId(request.round()), request.tensor_hashes());
-  TellContradiction(RoundId(request.round()));
+  references_.AddReplay(RoundId(request.round()), request.tensor_hashes());
+  LogContradiction(RoundId(request.round()));
 }
 
 SegmentId Integrity::DrawAudited(RoundId round, absl::Time now) const {
@@ -119,7 +119,7 @@ std::set<std::string> Integrity::JudgeStates(const v1::RoundHeader& header, Memb
                      found.tensors.empty() ? "" : absl::StrCat(": differs in ", found.tensors));
     members->Apply(found.name, event, detail, round);
   }
-  TellContradiction(round);
+  LogContradiction(round);
   return differ;
 }
 
@@ -132,7 +132,7 @@ void Integrity::JudgeAgreement(Membership* members) {
   if (worker == nullptr || worker->state == v1::MEMBER_STATE_QUARANTINED) agreement_.Remove(*worst);
 }
 
-void Integrity::TellContradiction(RoundId round) {
+void Integrity::LogContradiction(RoundId round) {
   const std::optional<Contradiction> found = references_.TakeContradiction(round);
   if (!found) return;
   log_->Error("archiver contradicts the workers", {{"round", round.value()},

@@ -79,7 +79,7 @@ class Integrity {
   // Returns the workers whose state hash differs.
   std::set<std::string> JudgeStates(const v1::RoundHeader& header, Membership* members);
   void JudgeAgreement(Membership* members);
-  void TellContradiction(RoundId round);
+  void LogContradiction(RoundId round);
   void NoteMismatch(const std::string& where);
 
   // Constant after construction.

@@ -41,9 +41,9 @@ void ReferenceState::AddTensors(RoundId round, uint64_t state_hash,
   found->tensors[state_hash].assign(tensor_hashes.begin(), tensor_hashes.end());
 }
 
-void ReferenceState::AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes) {
+void ReferenceState::AddReplay(RoundId round, absl::Span<const uint64_t> tensor_hashes) {
   if (RoundHashes* found = Find(round))
-    found->witness.emplace(tensor_hashes.begin(), tensor_hashes.end());
+    found->replay.emplace(tensor_hashes.begin(), tensor_hashes.end());
 }
 
 StateVerdict ReferenceState::Commit(const v1::RoundHeader& header) {
@@ -72,12 +72,12 @@ std::optional<Contradiction> ReferenceState::TakeContradiction(RoundId round) {
   const auto it = rounds_.find(round.value());
   if (it == rounds_.end()) return std::nullopt;
   RoundHashes& known = it->second;
-  if (!known.witness || !known.reference || known.told) return std::nullopt;
-  const uint64_t hash = CombineTensorHashes(*known.witness);
+  if (!known.replay || !known.reference || known.told) return std::nullopt;
+  const uint64_t hash = CombineTensorHashes(*known.replay);
   const uint64_t reference = known.reference->state_hash;
   if (hash == reference) return std::nullopt;
   known.told = true;
-  return Contradiction{hash, reference, Differences(known, &*known.witness, reference)};
+  return Contradiction{hash, reference, Differences(known, &*known.replay, reference)};
 }
 
 std::string ReferenceState::Names(const std::vector<size_t>& tensors) const {

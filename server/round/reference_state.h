@@ -57,7 +57,7 @@ class ReferenceState {
   void AddTensors(RoundId round, uint64_t state_hash, absl::Span<const uint64_t> tensor_hashes);
   // Adds the hashes of an archiver's replay before `round`; the last report of a round counts.
   // Requires one hash per tensor.
-  void AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes);
+  void AddReplay(RoundId round, absl::Span<const uint64_t> tensor_hashes);
 
   // Returns the verdict on the members of a committed round, and sets its reference for archivers'
   // reports.
@@ -71,7 +71,7 @@ class ReferenceState {
   struct RoundHashes {
     std::optional<LogReference> reference = std::nullopt;
     std::map<uint64_t, TensorHashes> tensors = {};  // by state hash
-    std::optional<TensorHashes> witness = std::nullopt;
+    std::optional<TensorHashes> replay = std::nullopt;
     bool told = false;
   };
 

@@ -17,11 +17,12 @@ RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return checks_->Answer({context, Rpc::kGetRun, request, response}, this, &AdminService::TellRun);
+  return checks_->Answer({context, Rpc::kGetRun, request, response}, this,
+                         &AdminService::HandleGetRun);
 }
 
-absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
-                                   v1::GetRunResponse* response) {
+absl::Status AdminService::HandleGetRun(const v1::GetRunRequest& /*request*/,
+                                        v1::GetRunResponse* response) {
   response->set_epoch(host_->epoch().value());
   const RoundManager* manager = host_->manager();
   const SnapshotTransfers* snapshots = host_->snapshots();
@@ -54,11 +55,11 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext*
                                                     const grpc::ByteBuffer* request,
                                                     grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kListWorkers, request, response}, this,
-                         &AdminService::TellWorkers);
+                         &AdminService::HandleListWorkers);
 }
 
-absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/,
-                                       v1::ListWorkersResponse* response) {
+absl::Status AdminService::HandleListWorkers(const v1::ListWorkersRequest& /*request*/,
+                                             v1::ListWorkersResponse* response) {
   if (const RoundManager* manager = host_->manager()) {
     const RunStatus status = manager->status();
     *response = WorkerInfos(status, reports_->List(status.now));
@@ -69,11 +70,12 @@ absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/
 grpc::ServerUnaryReactor* AdminService::Pause(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return checks_->Answer({context, Rpc::kPause, request, response}, this, &AdminService::TakePause);
+  return checks_->Answer({context, Rpc::kPause, request, response}, this,
+                         &AdminService::HandlePause);
 }
 
-absl::Status AdminService::TakePause(const v1::PauseRequest& request,
-                                     v1::PauseResponse* /*response*/) {
+absl::Status AdminService::HandlePause(const v1::PauseRequest& request,
+                                       v1::PauseResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   return manager == nullptr ? NoRun() : manager->decisions().Pause(request.reason());
 }
@@ -82,11 +84,11 @@ grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* cont
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kResume, request, response}, this,
-                         &AdminService::TakeResume);
+                         &AdminService::HandleResume);
 }
 
-absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
-                                      v1::ResumeResponse* /*response*/) {
+absl::Status AdminService::HandleResume(const v1::ResumeRequest& /*request*/,
+                                        v1::ResumeResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   return manager == nullptr ? NoRun() : manager->decisions().Resume();
 }
@@ -95,11 +97,11 @@ grpc::ServerUnaryReactor* AdminService::Extend(grpc::CallbackServerContext* cont
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kExtend, request, response}, this,
-                         &AdminService::TakeExtend);
+                         &AdminService::HandleExtend);
 }
 
-absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
-                                      v1::ExtendResponse* response) {
+absl::Status AdminService::HandleExtend(const v1::ExtendRequest& request,
+                                        v1::ExtendResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(*response->mutable_extension(),
@@ -110,11 +112,12 @@ absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
 grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return checks_->Answer({context, Rpc::kEvict, request, response}, this, &AdminService::TakeEvict);
+  return checks_->Answer({context, Rpc::kEvict, request, response}, this,
+                         &AdminService::HandleEvict);
 }
 
-absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
-                                     v1::EvictResponse* /*response*/) {
+absl::Status AdminService::HandleEvict(const v1::EvictRequest& request,
+                                       v1::EvictResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   return manager == nullptr ? NoRun()
                             : manager->decisions().Evict(request.name(), request.reason());
@@ -123,11 +126,12 @@ absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
 grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return checks_->Answer({context, Rpc::kAdmit, request, response}, this, &AdminService::TakeAdmit);
+  return checks_->Answer({context, Rpc::kAdmit, request, response}, this,
+                         &AdminService::HandleAdmit);
 }
 
-absl::Status AdminService::TakeAdmit(const v1::AdmitRequest& request,
-                                     v1::AdmitResponse* /*response*/) {
+absl::Status AdminService::HandleAdmit(const v1::AdmitRequest& request,
+                                       v1::AdmitResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   return manager == nullptr ? NoRun() : manager->decisions().Admit(request.name());
 }

@@ -59,14 +59,14 @@ class AdminService final : public AdminMethods {
                                   grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status TellRun(const v1::GetRunRequest& request, v1::GetRunResponse* response);
-  absl::Status TellWorkers(const v1::ListWorkersRequest& request,
-                           v1::ListWorkersResponse* response);
-  absl::Status TakePause(const v1::PauseRequest& request, v1::PauseResponse* response);
-  absl::Status TakeResume(const v1::ResumeRequest& request, v1::ResumeResponse* response);
-  absl::Status TakeExtend(const v1::ExtendRequest& request, v1::ExtendResponse* response);
-  absl::Status TakeEvict(const v1::EvictRequest& request, v1::EvictResponse* response);
-  absl::Status TakeAdmit(const v1::AdmitRequest& request, v1::AdmitResponse* response);
+  absl::Status HandleGetRun(const v1::GetRunRequest& request, v1::GetRunResponse* response);
+  absl::Status HandleListWorkers(const v1::ListWorkersRequest& request,
+                                 v1::ListWorkersResponse* response);
+  absl::Status HandlePause(const v1::PauseRequest& request, v1::PauseResponse* response);
+  absl::Status HandleResume(const v1::ResumeRequest& request, v1::ResumeResponse* response);
+  absl::Status HandleExtend(const v1::ExtendRequest& request, v1::ExtendResponse* response);
+  absl::Status HandleEvict(const v1::EvictRequest& request, v1::EvictResponse* response);
+  absl::Status HandleAdmit(const v1::AdmitRequest& request, v1::AdmitResponse* response);
 
   RunHost* const host_;
   const CallChecks* const checks_;

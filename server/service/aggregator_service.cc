@@ -13,7 +13,7 @@ namespace distro::server {
 namespace {
 
 // The worker is in session with this process.
-bool LetIn(v1::Directive directive) {
+bool InSession(v1::Directive directive) {
   return directive == v1::DIRECTIVE_CONTINUE || directive == v1::DIRECTIVE_RESYNC;
 }
 
@@ -23,11 +23,11 @@ grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* c
                                                   const grpc::ByteBuffer* request,
                                                   grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kJoin, request, response}, this,
-                         &AggregatorService::TakeJoin);
+                         &AggregatorService::HandleJoin);
 }
 
-absl::Status AggregatorService::TakeJoin(const v1::JoinRequest& request,
-                                         v1::JoinResponse* response) {
+absl::Status AggregatorService::HandleJoin(const v1::JoinRequest& request,
+                                           v1::JoinResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(*response, manager->Join(request));
@@ -40,15 +40,15 @@ grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerConte
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kHeartbeat, request, response}, this,
-                         &AggregatorService::TakeHeartbeat);
+                         &AggregatorService::HandleHeartbeat);
 }
 
-absl::Status AggregatorService::TakeHeartbeat(const v1::HeartbeatRequest& request,
-                                              v1::HeartbeatResponse* response) {
+absl::Status AggregatorService::HandleHeartbeat(const v1::HeartbeatRequest& request,
+                                                v1::HeartbeatResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(*response, manager->Heartbeat(request));
-  if (LetIn(response->directive())) {
+  if (InSession(response->directive())) {
     observer_->OnDroppedValues(reports_->Take(request, clock_->WallNow(), clock_->MonotonicNow()));
   }
   observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());
@@ -60,11 +60,11 @@ grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* 
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kLeave, request, response}, this,
-                         &AggregatorService::TakeLeave);
+                         &AggregatorService::HandleLeave);
 }
 
-absl::Status AggregatorService::TakeLeave(const v1::LeaveRequest& request,
-                                          v1::LeaveResponse* /*response*/) {
+absl::Status AggregatorService::HandleLeave(const v1::LeaveRequest& request,
+                                            v1::LeaveResponse* /*response*/) {
   if (RoundManager* manager = host_->manager()) manager->Leave(request);
   reports_->Leave(request.worker());
   return absl::OkStatus();
@@ -104,11 +104,11 @@ grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerCon
                                                          const grpc::ByteBuffer* request,
                                                          grpc::ByteBuffer* response) {
   return checks_->Answer({context, Rpc::kReportState, request, response}, this,
-                         &AggregatorService::TakeState);
+                         &AggregatorService::HandleReportState);
 }
 
-absl::Status AggregatorService::TakeState(const v1::ReportStateRequest& request,
-                                          v1::ReportStateResponse* /*response*/) {
+absl::Status AggregatorService::HandleReportState(const v1::ReportStateRequest& request,
+                                                  v1::ReportStateResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());

@@ -60,10 +60,12 @@ class AggregatorService final : public AggregatorMethods {
                                         grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status TakeJoin(const v1::JoinRequest& request, v1::JoinResponse* response);
-  absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, v1::HeartbeatResponse* response);
-  absl::Status TakeLeave(const v1::LeaveRequest& request, v1::LeaveResponse* response);
-  absl::Status TakeState(const v1::ReportStateRequest& request, v1::ReportStateResponse* response);
+  absl::Status HandleJoin(const v1::JoinRequest& request, v1::JoinResponse* response);
+  absl::Status HandleHeartbeat(const v1::HeartbeatRequest& request,
+                               v1::HeartbeatResponse* response);
+  absl::Status HandleLeave(const v1::LeaveRequest& request, v1::LeaveResponse* response);
+  absl::Status HandleReportState(const v1::ReportStateRequest& request,
+                                 v1::ReportStateResponse* response);
 
   RunHost* const host_;
   const CallChecks* const checks_;
