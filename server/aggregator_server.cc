@@ -21,7 +21,7 @@
 #include "server/metrics/metrics.h"
 #include "server/metrics/part_metrics.h"
 #include "server/round/run_observer.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/grpc_endpoint.h"
 #include "server/status/run_history.h"
 #include "server/status/status_routes.h"
@@ -65,7 +65,7 @@ struct AggregatorServer::Impl {
         metrics(clock_in, options_in.insecure),
         history(clock_in),
         connections(ConnectionsOf(options_in)),
-        gate(options_in.limits, clock_in),
+        limiter(options_in.limits, clock_in),
         call_rates(CallsPerSecond(options_in.limits, options_in.heartbeat_interval), clock_in) {}
 
   absl::Status OpenCredentials();
@@ -88,14 +88,14 @@ struct AggregatorServer::Impl {
   WorkerReports reports;
   WorkerRates rates;
   ConnectionTable connections;
-  StreamGate gate;
+  StreamLimiter limiter;
   CallRates call_rates;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
   std::unique_ptr<ServerTls> tls;      // null: insecure
   std::unique_ptr<TokenStore> tokens;  // null: none are valid
   std::unique_ptr<Authorizer> authorizer;
-  std::unique_ptr<CallDesk> desk;
+  std::unique_ptr<CallChecks> call_checks;
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<GrpcEndpoint> grpc;
@@ -156,7 +156,7 @@ absl::Status AggregatorServer::Impl::StartHttp() {
 std::vector<prometheus::MetricFamily> AggregatorServer::Impl::AllMetrics() {
   if (tls != nullptr) metrics.SetCertificateExpiry(tls->expiry());
   std::vector<prometheus::MetricFamily> families = metrics.Collect(*host, options.data_dir);
-  AppendFamilies(StreamMetrics(gate), &families);
+  AppendFamilies(StreamMetrics(limiter), &families);
   AppendFamilies(ConnectionMetrics(connections), &families);
   AppendFamilies(calls.Collect(), &families);
   return families;
@@ -178,12 +178,12 @@ absl::Status AggregatorServer::Impl::LoadRun() {
 }
 
 absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)> on_fatal) {
-  desk = std::make_unique<CallDesk>(authorizer.get(), &call_rates, &metrics, log);
+  call_checks = std::make_unique<CallChecks>(authorizer.get(), &call_rates, &metrics, log);
   const GrpcSources sources{.host = host.get(),
                             .tls = tls.get(),
                             .authorizer = authorizer.get(),
-                            .desk = desk.get(),
-                            .gate = &gate,
+                            .checks = call_checks.get(),
+                            .limiter = &limiter,
                             .transfers = &metrics,
                             .calls = &calls,
                             .reports = &reports,
@@ -220,7 +220,7 @@ ReadyReport AggregatorServer::Impl::Ready() const {
       {"run", manager != nullptr,
        manager == nullptr ? "there is no run yet: create one" : manager->run().run_id});
   if (manager == nullptr) return report;
-  const absl::Duration step = manager->StepTakes();
+  const absl::Duration step = manager->round_thread().StepTakes();
   const bool turns = step < kStepHangs;
   report.ready &= turns;
   report.checks.push_back({"rounds", turns,

@@ -133,7 +133,7 @@ ServerTls::ServerTls(const TlsFiles& files, const Clock* clock, Log* log, AuthOb
               log->Info("certificate reloaded",
                         {{"file", files.cert}, {"expires", absl::FormatTime((*now)->expiry)}});
             } else {
-              log->Error("certificate not reloaded: the one of before goes on",
+              log->Error("certificate not reloaded: the previous one stays in use",
                          {{"reason", now.status()}});
             }
             observer->OnCredentialsReloaded("certificate", now.ok());

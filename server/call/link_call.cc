@@ -12,9 +12,9 @@ namespace distro::server {
 namespace {
 
 absl::Status TooMuch(absl::string_view what) {
-  return ErrorWithReason(
-      absl::StatusCode::kResourceExhausted, "limit",
-      absl::StrCat("one measurement moves ", kMaxLinkBytes, " bytes at most; ", what));
+  return ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
+                         absl::StrCat("refused: a measurement may move ", kMaxLinkBytes,
+                                      " bytes in each direction, and ", what));
 }
 
 }  // namespace
@@ -38,18 +38,18 @@ absl::Status LinkCall::Count(uint64_t came, uint64_t asked) {
   }
   if (clock_->MonotonicNow() > ends_) {
     return absl::DeadlineExceededError(
-        absl::StrCat("it lasts above ", absl::FormatDuration(kMaxLinkTime)));
+        absl::StrCat("the measurement takes longer than ", absl::FormatDuration(kMaxLinkTime)));
   }
   received_ += came;
   received_cost_ += std::max(came, kMinMessageCost);
   sent_ += asked;
-  if (received_cost_ > kMaxLinkBytes) return TooMuch("more came");
-  if (sent_ > kMaxLinkBytes) return TooMuch("more was asked for");
+  if (received_cost_ > kMaxLinkBytes) return TooMuch("more were sent");
+  if (sent_ > kMaxLinkBytes) return TooMuch("more were asked for");
   return absl::OkStatus();
 }
 
 absl::StatusOr<v1::MeasureLinkResponse> LinkCall::Take(const v1::MeasureLinkRequest& request,
-                                                       GatedStream* stream) {
+                                                       LimitedStream* stream) {
   const uint64_t both = request.data().size() + request.answer_bytes();
   DISTRO_RETURN_IF_ERROR(Count(request.data().size(), request.answer_bytes()));
   DISTRO_RETURN_IF_ERROR(stream->Received(both));

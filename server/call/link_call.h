@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "distro/v1/link.pb.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 
 namespace distro::server {
 
@@ -35,7 +35,7 @@ class LinkCall {
   // call: InvalidArgument: the message is above its limit. ResourceExhausted "limit": the call is
   // above its limit, or the worker above its rate. DeadlineExceeded: above kMaxLinkTime.
   absl::StatusOr<v1::MeasureLinkResponse> Take(const v1::MeasureLinkRequest& request,
-                                               GatedStream* stream);
+                                               LimitedStream* stream);
 
  private:
   absl::Status Count(uint64_t came, uint64_t asked);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,7 @@ constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 }  // namespace
 
 absl::StatusOr<std::optional<v1::UploadUpdateResponse>> UploadCall::Take(
-    const v1::UploadUpdateRequest& request, GatedStream* stream) {
+    const v1::UploadUpdateRequest& request, LimitedStream* stream) {
   Answer answer = Handle(request, stream);
   if (answer.ok()) return answer;
   // A broken stream is not the worker's fault; an invalid message is.
@@ -42,7 +43,8 @@ absl::Status UploadCall::Refused(const absl::Status& status) {
   return ErrorWithReason(named.code(), reason, named.message());
 }
 
-UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request, GatedStream* stream) {
+UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request,
+                                      LimitedStream* stream) {
   if (manager_ == nullptr) {
     return ErrorWithReason(absl::StatusCode::kUnavailable, "not_open",
                            "there is no run yet: it must be created");
@@ -58,7 +60,7 @@ UploadCall::Answer UploadCall::Handle(const v1::UploadUpdateRequest& request, Ga
   return absl::InvalidArgumentError("the message is empty or of a kind this version does not know");
 }
 
-UploadCall::Answer UploadCall::OnHeader(const v1::UploadHeader& header, GatedStream* stream) {
+UploadCall::Answer UploadCall::OnHeader(const v1::UploadHeader& header, LimitedStream* stream) {
   if (ticket_) return absl::InvalidArgumentError("header: comes twice");
   DISTRO_ASSIGN_OR_RETURN(ticket_, manager_->BeginUpload(header));
   if (!std::isfinite(header.loss())) observer_->OnDroppedValues(1);
@@ -95,7 +97,7 @@ absl::Status UploadCall::Begin(const v1::UploadFrame& frame) {
   return absl::OkStatus();
 }
 
-UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream* stream) {
+UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, LimitedStream* stream) {
   if (!ticket_) return absl::InvalidArgumentError("frame: comes before the header");
   if (abstains_) return absl::InvalidArgumentError("frame: comes after a header that abstains");
   DISTRO_RETURN_IF_ERROR(stream->Received(frame.data().size()));
@@ -119,30 +121,30 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, GatedStream
   return answer;
 }
 
-UploadCall::Answer UploadCall::OnPayload(std::string payload, GatedStream* stream) {
-  DISTRO_ASSIGN_OR_RETURN(Taken taken, manager_->ForeseePayload(*ticket_, segment_, payload));
-  if (taken == Taken::kNew) {
+UploadCall::Answer UploadCall::OnPayload(std::string bytes, LimitedStream* stream) {
+  ReceivedPayload payload(std::make_shared<const std::string>(std::move(bytes)));
+  DISTRO_ASSIGN_OR_RETURN(PutResult result, manager_->PreviewPayload(*ticket_, segment_, payload));
+  if (result == PutResult::kNew) {
     const absl::Duration begin = Clock::Real()->MonotonicNow();
     const RoundPlace place = {.round = ticket_->round, .segment = segment_};
-    DISTRO_RETURN_IF_ERROR(
-        Annotate(manager_->run().method->CheckUpdate(payload, place, ticket_->step), Where()));
+    DISTRO_RETURN_IF_ERROR(Annotate(
+        manager_->run().method->CheckUpdate(*payload.bytes, place, ticket_->step), Where()));
     observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
-    DISTRO_ASSIGN_OR_RETURN(
-        taken, manager_->AddPayload(*ticket_, segment_,
-                                    std::make_shared<const std::string>(std::move(payload))));
+    DISTRO_ASSIGN_OR_RETURN(result, manager_->AddPayload(*ticket_, segment_, std::move(payload)));
   }
-  if (taken == Taken::kNew) {
+  if (result == PutResult::kNew) {
     stream->Progress();
   } else if (++repeats_ > manager_->layout().segments()) {
-    return WithRetryAfter(ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
-                                          absl::StrCat("segments that are held or closed came ",
-                                                       repeats_, " times in one stream")),
-                          kRetryAfter);
+    return WithRetryAfter(
+        ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
+                        absl::StrCat("refused: this stream sent ", repeats_,
+                                     " payloads of segments that were held or closed")),
+        kRetryAfter);
   }
-  if (taken == Taken::kLate) observer_->OnUploadRejected("late");
+  if (result == PutResult::kLate) observer_->OnUploadRejected("late");
   v1::UploadUpdateResponse response;
   response.mutable_ack()->set_segment(segment_.value());
-  response.mutable_ack()->set_late(taken == Taken::kLate);
+  response.mutable_ack()->set_late(result == PutResult::kLate);
   return response;
 }
 

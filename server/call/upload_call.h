@@ -18,7 +18,7 @@
 #include "common/wire/frames.h"
 #include "distro/v1/update.pb.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/round_manager.h"
 
 namespace distro::server {
@@ -43,7 +43,7 @@ class UploadCall {
   // Handles a message; returns at most one response. An error ends the call; it has a reason and is
   // already counted.
   absl::StatusOr<std::optional<v1::UploadUpdateResponse>> Take(
-      const v1::UploadUpdateRequest& request, GatedStream* stream);
+      const v1::UploadUpdateRequest& request, LimitedStream* stream);
   // The client has finished sending: returns the call's final status.
   absl::Status End();
   // The transport refused the call with this status: counts it, and adds the worker's name.
@@ -51,10 +51,10 @@ class UploadCall {
 
  private:
   using Answer = absl::StatusOr<std::optional<v1::UploadUpdateResponse>>;
-  Answer Handle(const v1::UploadUpdateRequest& request, GatedStream* stream);
-  Answer OnHeader(const v1::UploadHeader& header, GatedStream* stream);
-  Answer OnFrame(const v1::UploadFrame& frame, GatedStream* stream);
-  Answer OnPayload(std::string payload, GatedStream* stream);
+  Answer Handle(const v1::UploadUpdateRequest& request, LimitedStream* stream);
+  Answer OnHeader(const v1::UploadHeader& header, LimitedStream* stream);
+  Answer OnFrame(const v1::UploadFrame& frame, LimitedStream* stream);
+  Answer OnPayload(std::string bytes, LimitedStream* stream);
   absl::Status Begin(const v1::UploadFrame& frame);
   std::string Where() const;
 

@@ -143,7 +143,7 @@ Acceptor::Accepted Acceptor::AcceptOne(int listener) {
   if (IsOfOneConnection(error)) return Accepted::kOne;
   if (error == EMFILE || error == ENFILE || IsOfWholeMachine(error)) {
     Note(std::strerror(error), "", "");
-    TurnAwayOne(listener);
+    RefuseOne(listener);
     full_turn_ = true;  // sleep before the next turn
     return Accepted::kNone;
   }
@@ -153,7 +153,7 @@ Acceptor::Accepted Acceptor::AcceptOne(int listener) {
 
 // Without a free file descriptor the connection would stay in the kernel's queue and wake every
 // turn.
-void Acceptor::TurnAwayOne(int listener) {
+void Acceptor::RefuseOne(int listener) {
   if (spare_fd_ >= 0) close(std::exchange(spare_fd_, -1));
   if (const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0) Reset(fd);
   spare_fd_ = OpenSpare();

@@ -62,7 +62,7 @@ class Acceptor {
   // Accepts as many as one turn may. Returns false if a socket no longer accepts.
   bool AcceptSome();
   Accepted AcceptOne(int listener);
-  void TurnAwayOne(int listener);
+  void RefuseOne(int listener);
   void Admit(int fd, const Peer& peer);
   void Wake();
   // Requests one event when an anonymous connection sends something.

@@ -31,10 +31,11 @@ absl::Status CallRates::Take(absl::string_view name, uint64_t cost) {
   const absl::Duration wait = BucketOf(name, now).Take(cost, now);
   if (wait == absl::ZeroDuration()) return absl::OkStatus();
   return WithRetryAfter(
-      ErrorWithReason(
-          absl::StatusCode::kResourceExhausted, "limit",
-          absl::StrCat("rate: more than ", calls_per_second_,
-                       " calls a second of one name; a heavy one counts as ", kHeavyCall)),
+      ErrorWithReason(absl::StatusCode::kResourceExhausted, "limit",
+                      absl::StrCat("refused: more than ", calls_per_second_,
+                                   " calls a second with one name; a join, a leave or a new stream "
+                                   "counts as ",
+                                   kHeavyCall)),
       wait);
 }
 

@@ -62,7 +62,7 @@ absl::Status CheckIncoming(Disk* disk, const std::string& path, uint64_t bytes,
   }
   if (size > bytes) {
     return RemoveAndRefuse(disk, path,
-                           absl::StrCat(size, " bytes came, ", bytes, " were announced"));
+                           absl::StrCat(size, " bytes were sent, ", bytes, " were announced"));
   }
   if (absl::Status synced = SyncFile(disk, path); !synced.ok()) {
     disk->Unlink(path).IgnoreError();

@@ -22,7 +22,7 @@
 namespace distro::server {
 
 // The paths of a record, both in `dir`. `disk` is borrowed.
-struct RecordPlace {
+struct RecordPaths {
   Disk* disk = nullptr;
   std::string dir;
   std::string temporary_path;
@@ -31,19 +31,21 @@ struct RecordPlace {
 
 // Writes one file and makes it durable under its final name, or removes it. Unless stated
 // otherwise, every status has the reason "disk", and a new writer may write the same bytes again.
-class RecordFileWriter {
+// A round's record is begun and committed by RoundLog.
+class RecordWriter {
  public:
   using FsyncObserver = std::function<void(absl::Duration)>;
 
-  static absl::StatusOr<RecordFileWriter> Create(const RecordPlace& place, RecordKind kind,
-                                                 RoundId round, uint32_t segments);
-  ~RecordFileWriter();  // removes the temporary file
-  RecordFileWriter(RecordFileWriter&&) = default;
-  RecordFileWriter& operator=(RecordFileWriter&&) = delete;
+  static absl::StatusOr<RecordWriter> Create(const RecordPaths& paths, RecordKind kind,
+                                             RoundId round, uint32_t segments);
+  ~RecordWriter();  // removes the temporary file
+  RecordWriter(RecordWriter&&) = default;
+  RecordWriter& operator=(RecordWriter&&) = delete;
 
   // InvalidArgument: the payload is empty, or the segment was added before or does not exist.
   absl::Status AddSegment(SegmentId segment, absl::string_view payload);
 
+  RoundId round() const { return round_; }
   // By segment; bytes 0: not added yet.
   const std::vector<RecordEntry>& entries() const { return entries_; }
 
@@ -62,13 +64,12 @@ class RecordFileWriter {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  RecordFileWriter(RecordPlace place, RecordKind kind, RoundId round, uint32_t segments,
-                   LogFile file);
+  RecordWriter(RecordPaths paths, RecordKind kind, RoundId round, uint32_t segments, LogFile file);
   absl::Status Finish(absl::string_view header, const FsyncObserver& observer);
   absl::Status LinkToFinalName();
   void TakeBackFinalName();
 
-  RecordPlace place_;
+  RecordPaths paths_;
   RecordKind kind_;
   RoundId round_;
   LogFile file_;

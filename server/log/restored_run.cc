@@ -66,8 +66,7 @@ absl::StatusOr<Chain> CheckHeaders(const RestoredRun& restored, const Layout& la
 absl::Status CheckEmpty(const std::string& data_dir) {
   std::error_code error;
   if (!fs::exists(data_dir, error) || fs::is_empty(data_dir, error)) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat(data_dir, ": holds something already: give a new folder"));
+  return absl::AlreadyExistsError(absl::StrCat(data_dir, ": is not empty: give a new folder"));
 }
 
 // In pieces, durably.
@@ -84,9 +83,9 @@ absl::Status CopyFile(const std::string& from, const std::string& to, Disk* disk
 absl::Status WriteRecord(const std::string& dir, const std::string& name, RecordKind kind,
                          uint64_t round, absl::string_view header, Disk* disk) {
   const std::string path = absl::StrCat(dir, "/", name);
-  DISTRO_ASSIGN_OR_RETURN(RecordFileWriter file,
-                          RecordFileWriter::Create({disk, dir, path + ".tmp", path}, kind,
-                                                   RoundId(round), /*segments=*/0));
+  DISTRO_ASSIGN_OR_RETURN(
+      RecordWriter file,
+      RecordWriter::Create({disk, dir, path + ".tmp", path}, kind, RoundId(round), /*segments=*/0));
   return file.Publish(header, [](absl::Duration) {});
 }
 

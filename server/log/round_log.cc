@@ -24,10 +24,6 @@ RoundLog::RoundLog(std::string dir, const Layout* layout, Disk* disk)
       disk_(disk),
       tag_(absl::StrFormat("%08x", std::random_device()())) {}
 
-absl::Status RecordWriter::Commit(absl::string_view header_bytes) {
-  return log_->CommitRound(round_, header_bytes, &file_);
-}
-
 void RoundLog::Append(const Link& link) {
   links_.push_back(link);
   bytes_ += link.bytes;
@@ -46,7 +42,7 @@ const v1::StartHeader& RoundLog::start() const {
 absl::Status RoundLog::WriteStart(const v1::StartHeader& start) {
   const std::string path = absl::StrCat(dir_, "/", kStartRecordName);
   if (has_start()) return absl::FailedPreconditionError(absl::StrCat(path, ": is there already"));
-  DISTRO_ASSIGN_OR_RETURN(RecordFileWriter file, NewFile(path, RecordKind::kStart, RoundId(0), 0));
+  DISTRO_ASSIGN_OR_RETURN(RecordWriter file, NewFile(path, RecordKind::kStart, RoundId(0), 0));
   const std::string header = start.SerializeAsString();
   DISTRO_RETURN_IF_ERROR(Publish(&file, path, header));
   absl::MutexLock lock(&mu_);
@@ -139,28 +135,26 @@ absl::StatusOr<std::shared_ptr<const RecordReader>> RoundLog::OpenUnchanged(Roun
   return damage(absl::DataLossError(absl::StrCat(path, ": has changed since it was verified")));
 }
 
-absl::StatusOr<std::unique_ptr<RecordWriter>> RoundLog::Begin(RoundId round) {
+absl::StatusOr<RecordWriter> RoundLog::Begin(RoundId round) {
   if (!has_start() || round != next_round()) {
     return absl::FailedPreconditionError(absl::StrCat(PathOf(round), ": the log ",
                                                       has_start() ? "continues" : "must be started",
                                                       " with round ", next_round().value()));
   }
-  DISTRO_ASSIGN_OR_RETURN(RecordFileWriter file,
-                          NewFile(PathOf(round), RecordKind::kRound, round, layout_->segments()));
-  return std::make_unique<RecordWriter>(this, round, std::move(file));
+  return NewFile(PathOf(round), RecordKind::kRound, round, layout_->segments());
 }
 
-absl::StatusOr<RecordFileWriter> RoundLog::NewFile(const std::string& path, RecordKind kind,
-                                                   RoundId round, uint32_t segments) {
+absl::StatusOr<RecordWriter> RoundLog::NewFile(const std::string& path, RecordKind kind,
+                                               RoundId round, uint32_t segments) {
   // The name may belong to a file that could not be removed.
   for (int i = 0;; ++i) {
     const std::string temporary = absl::StrCat(path, "-", tag_, "-", i, ".tmp");
-    auto file = RecordFileWriter::Create({disk_, dir_, temporary, path}, kind, round, segments);
+    auto file = RecordWriter::Create({disk_, dir_, temporary, path}, kind, round, segments);
     if (!absl::IsAlreadyExists(file.status()) || i == kMaxTemporaryFiles) return file;
   }
 }
 
-absl::Status RoundLog::Publish(RecordFileWriter* file, const std::string& path,
+absl::Status RoundLog::Publish(RecordWriter* file, const std::string& path,
                                absl::string_view header) {
   if (left_behind_ && FileIdOf(left_behind_->first) == left_behind_->second) {
     DISTRO_RETURN_IF_ERROR(disk_->Unlink(left_behind_->first));
@@ -171,16 +165,16 @@ absl::Status RoundLog::Publish(RecordFileWriter* file, const std::string& path,
   return status;
 }
 
-absl::Status RoundLog::CommitRound(RoundId round, absl::string_view header_bytes,
-                                   RecordFileWriter* file) {
+absl::Status RoundLog::Commit(RecordWriter record, absl::string_view header_bytes) {
+  const RoundId round = record.round();
   if (round != next_round()) {
     return absl::FailedPreconditionError(
         absl::StrCat(PathOf(round), ": fenced: the log is at round ", next_round().value()));
   }
-  DISTRO_RETURN_IF_ERROR(CheckHeader(round, header_bytes, &file->entries()));
-  DISTRO_RETURN_IF_ERROR(Publish(file, PathOf(round), header_bytes));
+  DISTRO_RETURN_IF_ERROR(CheckHeader(round, header_bytes, &record.entries()));
+  DISTRO_RETURN_IF_ERROR(Publish(&record, PathOf(round), header_bytes));
   absl::MutexLock lock(&mu_);
-  Append({.hash = Xxh3(header_bytes), .bytes = file->bytes()});
+  Append({.hash = Xxh3(header_bytes), .bytes = record.bytes()});
   return absl::OkStatus();
 }
 

@@ -7,7 +7,7 @@
 //   *.tmp                 a record that was not committed; removed when the log is opened. The same
 //                         name at each try, so that an error that stays has the same message.
 //
-// One thread (the round thread) calls WriteStart, Begin and a writer's Commit; one other thread may
+// One thread (the round thread) calls WriteStart, Begin and Commit; one other thread may
 // call Prune. Reading is thread-safe and concurrent with both.
 #pragma once
 
@@ -35,32 +35,6 @@
 #include "server/log/record_writer.h"
 
 namespace distro::server {
-
-class RoundLog;
-
-// Writes a round to a temporary file. The log outlives it.
-class RecordWriter {
- public:
-  RecordWriter(RoundLog* log, RoundId round, RecordFileWriter file)
-      : log_(log), round_(round), file_(std::move(file)) {}
-
-  // Appends a segment's payload; each segment once, in any order.
-  absl::Status AddSegment(SegmentId segment, absl::string_view payload) {
-    return file_.AddSegment(segment, payload);
-  }
-
-  // Writes the header, fsyncs, links to the final name, fsyncs the folder. Then the round is
-  // durable and in the log. FailedPrecondition: the round's file exists: another process wrote it
-  // (fenced). InvalidArgument: the header is not of this round, these payloads and this
-  // predecessor. Reason "disk" (server/log/disk.h): nothing was published. After any error, also of
-  // AddSegment, this writer cannot be used again: retry with a new one and the same bytes.
-  absl::Status Commit(absl::string_view header_bytes);
-
- private:
-  RoundLog* const log_;
-  const RoundId round_;
-  RecordFileWriter file_;
-};
 
 class RoundLog {
  public:
@@ -101,9 +75,15 @@ class RoundLog {
   // changed since it was verified. Does not read payloads: VerifiedPayload does.
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenRecord(RoundId round) const;
 
-  // Starts to write a round. FailedPrecondition: it is not next_round(), or there is no start
-  // record.
-  absl::StatusOr<std::unique_ptr<RecordWriter>> Begin(RoundId round);
+  // Starts to write a round into a temporary file. FailedPrecondition: it is not next_round(), or
+  // there is no start record.
+  absl::StatusOr<RecordWriter> Begin(RoundId round);
+  // Ends the record of Begin(): writes the header, fsyncs, links to the final name, fsyncs the
+  // folder. Then the round is durable and in the log. FailedPrecondition: the round's file exists:
+  // another process wrote it (fenced). InvalidArgument: the header is not of this round, these
+  // payloads and this predecessor. Reason "disk" (server/log/disk.h): nothing was published. After
+  // any error, also of AddSegment, retry with a new record and the same bytes.
+  absl::Status Commit(RecordWriter record, absl::string_view header_bytes);
 
   // Whether only the header of a stored round is left, because its results were dropped.
   bool pruned(RoundId round) const;
@@ -121,12 +101,9 @@ class RoundLog {
   uint64_t files() const;
   // Sets the observer of the time of each fsync of a commit, called on the committing thread. Call
   // it before the first Begin.
-  void SetFsyncObserver(RecordFileWriter::FsyncObserver observer) {
-    observer_ = std::move(observer);
-  }
+  void SetFsyncObserver(RecordWriter::FsyncObserver observer) { observer_ = std::move(observer); }
 
  private:
-  friend class RecordWriter;
   struct Link {
     uint64_t hash = 0;   // chain hash
     uint64_t bytes = 0;  // of the file; 0 in a pack
@@ -148,10 +125,9 @@ class RoundLog {
   absl::Status RemovePackedRecords(Log* log);
   absl::Status CheckHeader(RoundId round, absl::string_view header_bytes,
                            const std::vector<RecordEntry>* entries) const;  // null: pruned
-  absl::StatusOr<RecordFileWriter> NewFile(const std::string& path, RecordKind kind, RoundId round,
-                                           uint32_t segments);
-  absl::Status Publish(RecordFileWriter* file, const std::string& path, absl::string_view header);
-  absl::Status CommitRound(RoundId round, absl::string_view header_bytes, RecordFileWriter* file);
+  absl::StatusOr<RecordWriter> NewFile(const std::string& path, RecordKind kind, RoundId round,
+                                       uint32_t segments);
+  absl::Status Publish(RecordWriter* file, const std::string& path, absl::string_view header);
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenFileOf(RoundId round) const;
   absl::StatusOr<std::shared_ptr<const RecordReader>> OpenUnchanged(RoundId round) const;
   absl::Status ExtendPack(uint64_t first, uint64_t end, uint64_t* next);
@@ -174,7 +150,7 @@ class RoundLog {
   Disk* const disk_;  // null: read-only
   // Part of the names of temporary files, so that an unknown second process uses other names.
   const std::string tag_;
-  RecordFileWriter::FsyncObserver observer_;
+  RecordWriter::FsyncObserver observer_;
 
   // Of the writing thread: the file that a failed commit could not remove. If set, it must be
   // removed before anything is published.

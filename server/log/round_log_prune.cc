@@ -85,7 +85,7 @@ absl::Status RoundLog::ExtendPack(uint64_t first, uint64_t end, uint64_t* next) 
 absl::Status RoundLog::WritePack(uint64_t first, const std::vector<std::string>& headers) {
   const RoundId round(first);
   const auto count = static_cast<uint32_t>(headers.size());
-  DISTRO_ASSIGN_OR_RETURN(RecordFileWriter file,
+  DISTRO_ASSIGN_OR_RETURN(RecordWriter file,
                           NewFile(PathOf(round), RecordKind::kPack, round, count));
   for (uint32_t i = 0; i < count; ++i)
     DISTRO_RETURN_IF_ERROR(file.AddSegment(SegmentId(i), headers[i]));

@@ -108,7 +108,7 @@ absl::StatusOr<std::string> SnapshotStore::PathOf(absl::string_view sha256) cons
   for (const v1::SnapshotInfo& info : later_) {
     if (info.sha256() == sha256) return SnapshotPath(data_dir_, info.round());
   }
-  return absl::NotFoundError("snapshot: none with this SHA-256 is kept (any more)");
+  return absl::NotFoundError("snapshot: none with this SHA-256 is kept");
 }
 
 absl::Status SnapshotStore::CheckAnnounced(const v1::SnapshotInfo& info) const {
@@ -123,8 +123,9 @@ absl::Status SnapshotStore::CheckAnnounced(const v1::SnapshotInfo& info) const {
                                                    run_->initial_snapshot.size_bytes()));
   }
   if (info.round() <= run_->initial_snapshot.round()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        NameOf(info), ": the run goes on from that of round ", run_->initial_snapshot.round()));
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(info), ": not newer than the initial snapshot, of round ",
+                     run_->initial_snapshot.round()));
   }
   absl::MutexLock lock(&mu_);
   for (const v1::SnapshotInfo& listed : later_) {

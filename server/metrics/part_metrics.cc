@@ -8,21 +8,21 @@
 
 namespace distro::server {
 
-std::vector<prometheus::MetricFamily> StreamMetrics(const StreamGate& gate) {
+std::vector<prometheus::MetricFamily> StreamMetrics(const StreamLimiter& limiter) {
   FamilyBuilder builder;
   builder.AddGauge("distro_aggregator_inflight_bytes",
                    "Bytes of incomplete update payloads in transfer.", {},
-                   static_cast<double>(gate.inflight().used()));
+                   static_cast<double>(limiter.inflight().used()));
   builder.AddGauge("distro_aggregator_inflight_bytes_limit",
                    "Limit of the bytes of incomplete update payloads.", {},
-                   static_cast<double>(gate.inflight().limit()));
+                   static_cast<double>(limiter.inflight().limit()));
   const std::pair<const char*, StreamKind> kinds[] = {{"upload", StreamKind::kUpload},
                                                       {"subscription", StreamKind::kSubscription},
                                                       {"snapshot", StreamKind::kSnapshot},
                                                       {"link", StreamKind::kLink}};
   for (const auto& [label, kind] : kinds) {
     builder.AddGauge("distro_aggregator_open_streams", "Open streams, by kind.", {{"kind", label}},
-                     gate.open(kind));
+                     limiter.open(kind));
   }
   return builder.Take();
 }

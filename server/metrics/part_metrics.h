@@ -7,13 +7,13 @@
 #include "absl/time/time.h"
 #include "prometheus/metric_family.h"
 #include "server/connections/connection_table.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
 
 // Metrics of open streams and of payloads in transfer.
-std::vector<prometheus::MetricFamily> StreamMetrics(const StreamGate& gate);
+std::vector<prometheus::MetricFamily> StreamMetrics(const StreamLimiter& limiter);
 
 std::vector<prometheus::MetricFamily> ConnectionMetrics(const ConnectionTable& table);
 

@@ -41,7 +41,7 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
        .takes = Takes::kFile},
       {.name = "ca",
        .value = &o->ca,
-       .help = "PEM file of the CAs whose client certificates are believed (docs/security.md).",
+       .help = "PEM file of the CAs whose client certificates are accepted (docs/security.md).",
        .takes = Takes::kFile},
       {.name = "tokens_file",
        .value = &o->tokens_file,
@@ -60,30 +60,29 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
        .help = "Time between a worker's heartbeats."},
       {.name = "suspect_after",
        .value = &o->suspect_after,
-       .help = "Silence after which nobody waits for a worker until it is heard again; 0: 3 "
+       .help = "Silence after which rounds do not wait for a worker until it is heard again; 0: 3 "
                "heartbeat intervals."},
       {.name = "lease",
        .value = &o->lease,
        .help = "Silence after which a worker counts as gone; longer than --suspect_after."},
       {.name = "drain_grace",
        .value = &o->drain_grace,
-       .help = "How long SIGTERM lets the open round go on, at most."},
+       .help = "Longest time that the open round may continue after SIGTERM."},
       {.name = "ring_bytes",
        .value = ByteSize{&o->ring_bytes},
-       .help = "Recent results kept in memory; who lags further reads the log."},
+       .help = "Recent results kept in memory; subscribers that are further behind read the log."},
       {.name = "inflight_bytes_limit",
        .value = ByteSize{&o->limits.inflight_bytes},
-       .help =
-           "Bytes of update payloads that may be arriving at one time, of all workers together."},
+       .help = "Limit of the bytes of unfinished uploads in memory, of all workers together."},
       {.name = "worker_rate_limit",
        .value = ByteSize{&o->limits.worker_bytes_per_second},
        .help = "Bytes a second that one worker may upload, on average over 4 seconds."},
       {.name = "max_streams",
        .value = &o->limits.streams,
-       .help = "Uploads, and subscriptions, that may be open at one time."},
+       .help = "Limit of the open uploads, and of the open subscriptions."},
       {.name = "stall_timeout",
        .value = &o->limits.stall_timeout,
-       .help = "A transfer of which less than 16 KiB move within this time is ended."},
+       .help = "A transfer that moves less than 16 KiB within this time is ended."},
       {.name = "port_file",
        .value = &o->port_file,
        .help = "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "
@@ -95,10 +94,10 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
 constexpr char kHelp[] =
     R"(Examples:
   distro-aggregator --data_dir DIR --run run.json --model CHECKPOINT_DIR --cert FILE --key FILE --tokens_file FILE
-      Creates the run in DIR, or goes on with it.
+      Creates the run in DIR, or continues it.
 
   distro-aggregator --data_dir DIR --insecure
-      Plaintext, on networks that are trusted. Goes on with the run in DIR; in an empty folder it waits for
+      Plaintext, on networks that are trusted. Continues the run in DIR; in an empty folder it waits for
       `distroctl run create`.
 
 Then: distro-worker --aggregator HOST:PORT --data FILE --insecure. The status page is on http://127.0.0.1:7701/.
@@ -124,24 +123,24 @@ int ExitCode(const absl::Status& status) {
 }
 
 Program AggregatorProgram(AggregatorOptions* options, std::function<absl::StatusOr<int>()> run) {
-  return {
-      .name = "distro-aggregator",
-      .summary =
-          "holds a training run: workers upload to it, it combines and streams the result to all.",
-      .commands = {{.flags = Flags(options),
-                    .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
-                      DISTRO_RETURN_IF_ERROR(options->Validate());
-                      return run();
-                    }}},
-      .help = kHelp,
-      .exit_codes = {{0, "asked to stop"},
-                     {1, "failure, such as a listening socket that fails: start it again"},
-                     {2, "a flag, file or configuration must be fixed"},
-                     {3,
-                      "the data folder belongs to another process or another run, or a newer "
-                      "aggregator has taken this one's place"},
-                     {4, "stored data is damaged"}},
-      .exit_code = ExitCode};
+  return {.name = "distro-aggregator",
+          .summary =
+              "serves a training run: combines the updates of its workers and streams the results "
+              "to all.",
+          .commands = {{.flags = Flags(options),
+                        .run = [options, run = std::move(run)]() -> absl::StatusOr<int> {
+                          DISTRO_RETURN_IF_ERROR(options->Validate());
+                          return run();
+                        }}},
+          .help = kHelp,
+          .exit_codes = {{0, "asked to stop"},
+                         {1, "failure, such as a listening socket that fails: start it again"},
+                         {2, "a flag, file or configuration must be fixed"},
+                         {3,
+                          "the data folder belongs to another process or another run, or a newer "
+                          "aggregator has replaced this one"},
+                         {4, "stored data is damaged"}},
+          .exit_code = ExitCode};
 }
 
 }  // namespace distro::server

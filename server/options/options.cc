@@ -61,7 +61,7 @@ absl::Status OutOfOrder(absl::string_view flag, absl::Duration value, absl::stri
 }
 
 // The order required by docs/protocol.md, "Times": heartbeat_interval < suspect_after < lease.
-absl::Status CheckLadder(const AggregatorOptions& options) {
+absl::Status CheckTimes(const AggregatorOptions& options) {
   const absl::Duration interval = options.heartbeat_interval;
   if (interval < absl::Milliseconds(10) || interval > absl::Hours(1)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -99,7 +99,7 @@ absl::Status AggregatorOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(CheckCredentials(*this));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(http).status(), "--http"));
-  return CheckLadder(*this);
+  return CheckTimes(*this);
 }
 
 }  // namespace distro::server

@@ -28,12 +28,12 @@ void Control::Set(v1::RunState state, std::string reason) {
   reason_ = std::move(reason);
   if (!news) return;
   log_->Info("run", {{"state", v1::RunState_Name(state)},
-                     {"round", course_->head().value()},
+                     {"round", position_->head().value()},
                      {"reason", reason_}});
 }
 
 void Control::Extended(uint64_t rounds) {
-  log_->Info("extended", {{"round", course_->head().value()}, {"rounds", rounds}});
+  log_->Info("extended", {{"round", position_->head().value()}, {"rounds", rounds}});
   if (state_ == v1::RUN_STATE_DONE)
     Set(v1::RUN_STATE_WAITING, absl::StrCat("extended to ", rounds, " rounds"));
   ShowPause();
@@ -48,19 +48,19 @@ void Control::Restore(const v1::StoredAdmission& decided) {
 void Control::Pause(const std::string& reason) {
   paused_ = true;
   pause_reason_ = reason;
-  log_->Info("paused", {{"round", course_->head().value()}, {"reason", pause_reason_}});
+  log_->Info("paused", {{"round", position_->head().value()}, {"reason", pause_reason_}});
   ShowPause();
 }
 
 void Control::Resume() {
-  if (paused_) log_->Info("resumed", {{"round", course_->head().value()}});
+  if (paused_) log_->Info("resumed", {{"round", position_->head().value()}});
   paused_ = false;
   pause_reason_.clear();
   ShowPause();
 }
 
 void Control::ShowPause() {
-  if (course_->round() != nullptr || state_ == v1::RUN_STATE_DONE) return;
+  if (position_->round() != nullptr || state_ == v1::RUN_STATE_DONE) return;
   if (paused_) {
     Set(v1::RUN_STATE_PAUSED,
         pause_reason_.empty() ? "paused by an operator" : absl::StrCat("paused: ", pause_reason_));
@@ -79,10 +79,10 @@ absl::Status Control::DrainingError(absl::Duration now) const {
 }
 
 absl::Status Control::CheckOpen(absl::Duration now) const {
-  if (course_->round() != nullptr) return absl::OkStatus();
+  if (position_->round() != nullptr) return absl::OkStatus();
   if (draining()) return DrainingError(now);
-  if (paused_) return NotNow("paused", course_->head(), "does not open while the run is paused");
-  return NotNow("not_open", course_->head(), "is not open yet");
+  if (paused_) return NotNow("paused", position_->head(), "does not open while the run is paused");
+  return NotNow("not_open", position_->head(), "is not open yet");
 }
 
 }  // namespace distro::server

@@ -1,6 +1,7 @@
 // The state of a run and its reason: pauses and drains (docs/protocol.md, "The process").
 //
-// Passive: guarded by the manager's mutex. An operator's decision is durable before it is set here.
+// Passive: guarded by the mutex of SharedRun. An operator's decision is durable before it is set
+// here.
 #pragma once
 
 #include <optional>
@@ -11,14 +12,14 @@
 #include "common/base/log.h"
 #include "distro/v1/admin.pb.h"
 #include "distro/v1/store.pb.h"
-#include "server/round/course.h"
+#include "server/round/run_position.h"
 
 namespace distro::server {
 
 class Control {
  public:
-  // Borrowed; `course`, guarded by the same mutex, provides the round for log lines.
-  Control(const Course* course, Log* log) : course_(course), log_(log) {}
+  // Borrowed; `position`, guarded by the same mutex, provides the round for log lines.
+  Control(const RunPosition* position, Log* log) : position_(position), log_(log) {}
 
   // State --------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ class Control {
   absl::Status CheckOpen(absl::Duration now) const;
 
  private:
-  const Course* const course_;
+  const RunPosition* const position_;
   Log* const log_;
 
   v1::RunState state_ = v1::RUN_STATE_WAITING;

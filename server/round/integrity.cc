@@ -42,7 +42,7 @@ absl::Status CheckHashes(const v1::UploadHeader& header, const Layout& layout) {
   if (header.tensor_hashes().empty()) return absl::OkStatus();
   DISTRO_RETURN_IF_ERROR(CheckCount(header.tensor_hashes_size(), layout));
   if (CombineTensorHashes(header.tensor_hashes()) == header.state_hash()) return absl::OkStatus();
-  return absl::InvalidArgumentError("tensor_hashes: do not make the state hash");
+  return absl::InvalidArgumentError("tensor_hashes: do not combine to the state hash");
 }
 
 absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round,
@@ -66,13 +66,14 @@ absl::Status Integrity::CheckReport(const v1::ReportStateRequest& request) const
   const uint64_t hash = CombineTensorHashes(request.tensor_hashes());
   const uint64_t initial = run_->initial_snapshot.state_hash();
   if (request.round() != 0 || hash == initial) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("tensor_hashes: make the state hash ", ToHex(hash),
-                                                 ", the run's own snapshot has ", ToHex(initial)));
+  return absl::InvalidArgumentError(absl::StrCat("tensor_hashes: combine to the state hash ",
+                                                 ToHex(hash), ", the run's own snapshot has ",
+                                                 ToHex(initial)));
 }
 
 void Integrity::AddReport(const v1::ReportStateRequest& request) {
-  references_.AddWitness(RoundId(request.round()), request.tensor_hashes());
-  TellContradiction(RoundId(request.round()));
+  references_.AddReplay(RoundId(request.round()), request.tensor_hashes());
+  LogContradiction(RoundId(request.round()));
 }
 
 SegmentId Integrity::DrawAudited(RoundId round, absl::Time now) const {
@@ -118,7 +119,7 @@ std::set<std::string> Integrity::JudgeStates(const v1::RoundHeader& header, Memb
                      found.tensors.empty() ? "" : absl::StrCat(": differs in ", found.tensors));
     members->Apply(found.name, event, detail, round);
   }
-  TellContradiction(round);
+  LogContradiction(round);
   return differ;
 }
 
@@ -131,7 +132,7 @@ void Integrity::JudgeAgreement(Membership* members) {
   if (worker == nullptr || worker->state == v1::MEMBER_STATE_QUARANTINED) agreement_.Remove(*worst);
 }
 
-void Integrity::TellContradiction(RoundId round) {
+void Integrity::LogContradiction(RoundId round) {
   const std::optional<Contradiction> found = references_.TakeContradiction(round);
   if (!found) return;
   log_->Error("archiver contradicts the workers", {{"round", round.value()},

@@ -1,7 +1,7 @@
 // Checks that replicas hold the same parameters and that workers' updates agree with the others'.
 // Each round gives a verdict on its members (docs/protocol.md, "State hashes", "Agreement").
 //
-// Passive: guarded by the manager's mutex. Audit() and CheckHashes() are pure and need no lock.
+// Passive: guarded by the mutex of SharedRun. Audit() and CheckHashes() are pure and need no lock.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ class Integrity {
   // Returns the workers whose state hash differs.
   std::set<std::string> JudgeStates(const v1::RoundHeader& header, Membership* members);
   void JudgeAgreement(Membership* members);
-  void TellContradiction(RoundId round);
+  void LogContradiction(RoundId round);
   void NoteMismatch(const std::string& where);
 
   // Constant after construction.

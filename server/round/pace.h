@@ -1,7 +1,7 @@
 // Statistics of the last rounds: the deadline of the next one, the times of workers' updates, and
 // the growth of the log. Bounded in memory; times are monotonic and passed in.
 //
-// Not thread-safe: their owner (Attendance) is guarded by the manager's mutex.
+// Not thread-safe: their owner (RunWorkers) is guarded by the mutex of SharedRun.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace distro::server {
 
 void Recorder::Clear() {
-  writer_ = nullptr;
+  record_.reset();
   std::ranges::fill(results_, nullptr);
   header_.clear();
 }
@@ -19,26 +19,28 @@ void Recorder::Clear() {
 absl::Status Recorder::Add(SegmentId segment, SharedBytes result) {
   const bool first = std::ranges::count(results_, nullptr) == static_cast<int64_t>(results_.size());
   SharedBytes& kept = results_[segment.value()] = std::move(result);
-  if (writer_ == nullptr) return first ? WriteSegments() : absl::OkStatus();
-  absl::Status status = writer_->AddSegment(segment, *kept);
-  if (!status.ok()) writer_ = nullptr;
+  if (!record_) return first ? WriteSegments() : absl::OkStatus();
+  absl::Status status = record_->AddSegment(segment, *kept);
+  if (!status.ok()) record_.reset();
   return status;
 }
 
 // Starts the record and writes the available results.
 absl::Status Recorder::WriteSegments() {
-  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RecordWriter> writer, round_log_->Begin(round_));
+  DISTRO_ASSIGN_OR_RETURN(RecordWriter record, round_log_->Begin(round_));
   for (uint32_t s = 0; s < results_.size(); ++s) {
     if (results_[s] != nullptr)
-      DISTRO_RETURN_IF_ERROR(writer->AddSegment(SegmentId(s), *results_[s]));
+      DISTRO_RETURN_IF_ERROR(record.AddSegment(SegmentId(s), *results_[s]));
   }
-  writer_ = std::move(writer);
+  record_.emplace(std::move(record));
   return absl::OkStatus();
 }
 
 absl::Status Recorder::Commit() {
-  if (writer_ == nullptr) DISTRO_RETURN_IF_ERROR(WriteSegments());
-  const absl::Status status = std::exchange(writer_, nullptr)->Commit(header_);  // used once
+  if (!record_) DISTRO_RETURN_IF_ERROR(WriteSegments());
+  RecordWriter record = *std::move(record_);  // used once
+  record_.reset();
+  const absl::Status status = round_log_->Commit(std::move(record), header_);
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::InternalError(absl::StrCat("a round that cannot be stored: ", status.message()));
 }

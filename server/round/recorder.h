@@ -1,7 +1,7 @@
 // Writes the open round to the log, and tracks failures of the disk.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ namespace distro::server {
 // Writes results as segments close, and the header at the end. After an error, each retry writes a
 // new file with the same bytes.
 //
-// Passive: used by the round thread, outside the manager's mutex, because it waits for the disk.
+// Passive: used by the round thread, outside the mutex of SharedRun, because it waits for the disk.
 //
 //   recorder.Open(round);
 //   recorder.Add(segment, result);                        // each segment once
@@ -48,14 +48,14 @@ class Recorder {
 
   RoundLog* const round_log_;
   RoundId round_;
-  std::unique_ptr<RecordWriter> writer_;  // null: not begun, or a write failed
-  std::vector<SharedBytes> results_;      // [segments]
+  std::optional<RecordWriter> record_;  // nullopt: not begun, or a write failed
+  std::vector<SharedBytes> results_;    // [segments]
   std::string header_;
 };
 
 // Reports failures of the disk, and stores when the next attempt is due.
 //
-// Passive: guarded by the manager's mutex.
+// Passive: guarded by the mutex of SharedRun.
 class DiskTrouble {
  public:
   DiskTrouble(Log* log, RunObserver* observer) : log_(log), observer_(observer) {}

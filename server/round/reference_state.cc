@@ -24,33 +24,33 @@ bool Unanimous(const v1::RoundHeader& header) {
 
 }  // namespace
 
-ReferenceState::Round* ReferenceState::Find(RoundId round) {
+ReferenceState::RoundHashes* ReferenceState::Find(RoundId round) {
   const bool full = rounds_.size() >= kReferenceRounds;
   if (full && round.value() < rounds_.begin()->first) return nullptr;
-  Round* found = &rounds_[round.value()];
+  RoundHashes* found = &rounds_[round.value()];
   if (rounds_.size() > kReferenceRounds) rounds_.erase(rounds_.begin());
   return found;
 }
 
 void ReferenceState::AddTensors(RoundId round, uint64_t state_hash,
                                 absl::Span<const uint64_t> tensor_hashes) {
-  Round* found = Find(round);
+  RoundHashes* found = Find(round);
   if (found == nullptr || tensor_hashes.size() != layout_->tensors().size()) return;
   if (found->tensors.contains(state_hash) || found->tensors.size() == kStatesKept) return;
   if (CombineTensorHashes(tensor_hashes) != state_hash) return;
   found->tensors[state_hash].assign(tensor_hashes.begin(), tensor_hashes.end());
 }
 
-void ReferenceState::AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes) {
-  if (Round* found = Find(round))
-    found->witness.emplace(tensor_hashes.begin(), tensor_hashes.end());
+void ReferenceState::AddReplay(RoundId round, absl::Span<const uint64_t> tensor_hashes) {
+  if (RoundHashes* found = Find(round))
+    found->replay.emplace(tensor_hashes.begin(), tensor_hashes.end());
 }
 
 StateVerdict ReferenceState::Commit(const v1::RoundHeader& header) {
   StateVerdict verdict;
   const bool first = header.round() == 0;
   verdict.reference = first ? LogReference{initial_state_hash_, true} : ReferenceOf(header);
-  Round* const found = Find(RoundId(header.round()));
+  RoundHashes* const found = Find(RoundId(header.round()));
   if (found == nullptr) return verdict;
   found->reference = verdict.reference;
   if (!verdict.reference && Unanimous(header)) return verdict;
@@ -71,13 +71,13 @@ StateVerdict ReferenceState::Commit(const v1::RoundHeader& header) {
 std::optional<Contradiction> ReferenceState::TakeContradiction(RoundId round) {
   const auto it = rounds_.find(round.value());
   if (it == rounds_.end()) return std::nullopt;
-  Round& known = it->second;
-  if (!known.witness || !known.reference || known.told) return std::nullopt;
-  const uint64_t hash = CombineTensorHashes(*known.witness);
+  RoundHashes& known = it->second;
+  if (!known.replay || !known.reference || known.told) return std::nullopt;
+  const uint64_t hash = CombineTensorHashes(*known.replay);
   const uint64_t reference = known.reference->state_hash;
   if (hash == reference) return std::nullopt;
   known.told = true;
-  return Contradiction{hash, reference, Differences(known, &*known.witness, reference)};
+  return Contradiction{hash, reference, Differences(known, &*known.replay, reference)};
 }
 
 std::string ReferenceState::Names(const std::vector<size_t>& tensors) const {
@@ -90,7 +90,7 @@ std::string ReferenceState::Names(const std::vector<size_t>& tensors) const {
   return names;
 }
 
-std::string ReferenceState::Differences(const Round& round, const TensorHashes* theirs,
+std::string ReferenceState::Differences(const RoundHashes& round, const TensorHashes* theirs,
                                         uint64_t reference) const {
   const auto right = round.tensors.find(reference);
   if (theirs == nullptr || right == round.tensors.end()) return "";
@@ -101,7 +101,7 @@ std::string ReferenceState::Differences(const Round& round, const TensorHashes* 
   return Names(differ);
 }
 
-std::string ReferenceState::Differences(const Round& round) const {
+std::string ReferenceState::Differences(const RoundHashes& round) const {
   if (round.tensors.size() < 2) return "";
   const TensorHashes& first = round.tensors.begin()->second;
   std::vector<size_t> differ;

@@ -57,7 +57,7 @@ class ReferenceState {
   void AddTensors(RoundId round, uint64_t state_hash, absl::Span<const uint64_t> tensor_hashes);
   // Adds the hashes of an archiver's replay before `round`; the last report of a round counts.
   // Requires one hash per tensor.
-  void AddWitness(RoundId round, absl::Span<const uint64_t> tensor_hashes);
+  void AddReplay(RoundId round, absl::Span<const uint64_t> tensor_hashes);
 
   // Returns the verdict on the members of a committed round, and sets its reference for archivers'
   // reports.
@@ -68,24 +68,25 @@ class ReferenceState {
 
  private:
   using TensorHashes = std::vector<uint64_t>;
-  struct Round {
+  struct RoundHashes {
     std::optional<LogReference> reference = std::nullopt;
     std::map<uint64_t, TensorHashes> tensors = {};  // by state hash
-    std::optional<TensorHashes> witness = std::nullopt;
+    std::optional<TensorHashes> replay = std::nullopt;
     bool told = false;
   };
 
   // nullptr: too old.
-  Round* Find(RoundId round);
+  RoundHashes* Find(RoundId round);
   // Empty if the hashes of a state are unknown.
-  std::string Differences(const Round& round, const TensorHashes* theirs, uint64_t reference) const;
+  std::string Differences(const RoundHashes& round, const TensorHashes* theirs,
+                          uint64_t reference) const;
   // Between all that differ.
-  std::string Differences(const Round& round) const;
+  std::string Differences(const RoundHashes& round) const;
   std::string Names(const std::vector<size_t>& tensors) const;
 
   const Layout* const layout_;
   const uint64_t initial_state_hash_;
-  std::map<uint64_t, Round> rounds_;
+  std::map<uint64_t, RoundHashes> rounds_;
 };
 
 }  // namespace distro::server

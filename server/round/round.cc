@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/run/local_data.h"
@@ -60,18 +59,18 @@ void Round::WeighByData(const Membership& membership) {
   for (size_t i = 0; i < weights.size(); ++i) contributors_[i].data_weight = weights[i];
 }
 
-void Round::Forgo(absl::string_view worker) {
+void Round::StopWaitingFor(absl::string_view worker) {
   if (const int index = IndexOf(worker); index >= 0) contributors_[index].expected = false;
 }
 
-void Round::Promote(absl::string_view worker) {
+void Round::EndProbation(absl::string_view worker) {
   const int index = IndexOf(worker);
   if (index >= 0 && contributors_[index].began)
     contributors_[index].weight = contributors_[index].full_weight;
 }
 
-void Round::Expel(absl::string_view worker) {
-  Forgo(worker);
+void Round::RemovePayloads(absl::string_view worker) {
+  StopWaitingFor(worker);
   const int index = IndexOf(worker);
   if (index < 0) return;
   Contributor& contributor = contributors_[index];
@@ -107,7 +106,7 @@ absl::Status Round::Conflict(absl::string_view worker, absl::string_view what) c
                          absl::StrCat("round ", id_.value(), ": worker ", worker, ": ", what));
 }
 
-absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standing) {
+absl::Status Round::BeginUpload(const v1::UploadHeader& header, Restrictions restrictions) {
   const std::string& name = header.worker().name();
   const int index = IndexOf(name);
   if (index < 0) {
@@ -132,10 +131,10 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, Standing standin
   if (contributor.any_in()) return absl::OkStatus();
   contributor.began = true;
   contributor.local_steps = header.local_steps();
-  contributor.full_weight =
-      standing.doubted ? 1
-                       : distro::WeightOf(weighing_, header.local_steps(), contributor.data_weight);
-  contributor.weight = standing.probation ? 0 : contributor.full_weight;
+  contributor.full_weight = restrictions.doubted ? 1
+                                                 : distro::WeightOf(weighing_, header.local_steps(),
+                                                                    contributor.data_weight);
+  contributor.weight = restrictions.probation ? 0 : contributor.full_weight;
   contributor.state_hash = header.state_hash();
   contributor.loss = header.loss();
   return absl::OkStatus();
@@ -150,31 +149,31 @@ std::vector<uint32_t> Round::Held(absl::string_view worker) const {
   return held;
 }
 
-absl::StatusOr<Taken> Round::Foresee(absl::string_view worker, SegmentId segment, uint64_t size,
-                                     uint64_t checksum) const {
+absl::StatusOr<PutResult> Round::PreviewPut(absl::string_view worker, SegmentId segment,
+                                            const ReceivedPayload& payload) const {
   const Contributor& contributor = contributors_[IndexOf(worker)];
   const Piece& piece = contributor.pieces[segment.value()];
   if (contributor.abstained) return Conflict(worker, "it abstained");
   if (piece.in) {
-    if (piece.checksum == checksum && piece.size == size) return Taken::kAgain;
+    if (piece.xxh3 == payload.xxh3 && piece.size == payload.bytes->size()) return PutResult::kAgain;
     return Conflict(worker,
                     absl::StrCat("segment ", segment.value(), ": other bytes were sent before"));
   }
-  return segments_[segment.value()].closed ? Taken::kLate : Taken::kNew;
+  return segments_[segment.value()].closed ? PutResult::kLate : PutResult::kNew;
 }
 
-absl::StatusOr<Taken> Round::Put(const v1::WorkerIdentity& worker, SegmentId segment,
-                                 SharedBytes payload, absl::Duration now) {
-  const uint64_t checksum = Xxh3(*payload);
-  DISTRO_ASSIGN_OR_RETURN(const Taken taken,
-                          Foresee(worker.name(), segment, payload->size(), checksum));
-  if (taken != Taken::kNew) return taken;
+absl::StatusOr<PutResult> Round::Put(const v1::WorkerIdentity& worker, SegmentId segment,
+                                     ReceivedPayload payload, absl::Duration now) {
+  DISTRO_ASSIGN_OR_RETURN(const PutResult result, PreviewPut(worker.name(), segment, payload));
+  if (result != PutResult::kNew) return result;
   Contributor& contributor = contributors_[IndexOf(worker.name())];
   if (!contributor.any_in()) contributor.incarnation = worker.incarnation();
   segments_[segment.value()].last_in = now;
-  contributor.pieces[segment.value()] = {
-      .in = true, .checksum = checksum, .size = payload->size(), .payload = std::move(payload)};
-  return Taken::kNew;
+  contributor.pieces[segment.value()] = {.in = true,
+                                         .xxh3 = payload.xxh3,
+                                         .size = payload.bytes->size(),
+                                         .payload = std::move(payload.bytes)};
+  return PutResult::kNew;
 }
 
 bool Round::Complete(absl::string_view worker) const {
@@ -187,22 +186,22 @@ bool Round::Finished(absl::string_view worker) const {
   return IndexOf(worker) >= 0 && Held(worker).size() == segments_.size();
 }
 
-RoundSnapshot Round::Snapshot(const Membership& membership) const {
-  RoundSnapshot snapshot{.round = id_, .opened_at = opened_at_, .workers = {}, .segments = {}};
+RoundFacts Round::Facts(const Membership& membership) const {
+  RoundFacts facts{.round = id_, .opened_at = opened_at_, .workers = {}, .segments = {}};
   for (const Segment& segment : segments_)
-    snapshot.segments.push_back({.closed = segment.closed, .in = {}});
+    facts.segments.push_back({.closed = segment.closed, .in = {}});
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Contributor& contributor = contributors_[i];
     const Worker* worker = membership.Find(slots_[i].worker());
-    snapshot.workers.push_back({.name = slots_[i].worker(),
-                                .expected = contributor.expected,
-                                .in_session = worker != nullptr && worker->in_session(),
-                                .abstained = contributor.abstained,
-                                .counts = WeightOf(contributor, worker) > 0});
+    facts.workers.push_back({.name = slots_[i].worker(),
+                             .expected = contributor.expected,
+                             .in_session = worker != nullptr && worker->in_session(),
+                             .abstained = contributor.abstained,
+                             .counts = WeightOf(contributor, worker) > 0});
     for (size_t s = 0; s < segments_.size(); ++s)
-      snapshot.segments[s].in.push_back(contributor.pieces[s].in);
+      facts.segments[s].in.push_back(contributor.pieces[s].in);
   }
-  return snapshot;
+  return facts;
 }
 
 std::vector<Contribution> Round::Audited() const {

@@ -3,17 +3,18 @@
 // refused. Holds the payloads until their segment closes.
 //
 //   round.SetExpected(membership);
-//   DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, standing));
+//   DISTRO_RETURN_IF_ERROR(round.BeginUpload(header, restrictions));
 //   round.Put(worker, segment, payload, now);      // for every segment
 //   payloads = round.Close(segment);               // when Decide() says so
 //   round.SetResult(segment, Combine(payloads));
 //
-// Not thread-safe: its owner (Course) is guarded by the manager's mutex.
+// Not thread-safe: its owner (RunPosition) is guarded by the mutex of SharedRun.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/checksum.h"
 #include "common/base/ids.h"
 #include "common/method/base/round_method.h"
 #include "common/round/record.h"
@@ -41,13 +43,21 @@ struct Contribution {
 };
 
 // Restrictions on a worker's update.
-struct Standing {
+struct Restrictions {
   bool probation = false;  // checked but not used
   bool doubted = false;    // counts as one local step (Integrity::Doubts)
 };
 
+// A received payload with its Xxh3, by which a repetition is recognised. Made before the mutex is
+// taken, because hashing a payload takes time.
+struct ReceivedPayload {
+  explicit ReceivedPayload(SharedBytes payload) : bytes(std::move(payload)), xxh3(Xxh3(*bytes)) {}
+  SharedBytes bytes;
+  uint64_t xxh3;
+};
+
 // The result of Put().
-enum class Taken {
+enum class PutResult {
   kNew,    // added to the round
   kAgain,  // the same bytes were added before
   kLate,   // the segment has closed without it
@@ -74,29 +84,28 @@ class Round {
   // Assigns samples to workers without a slot.
   void AddSlots(const std::vector<v1::Slot>& slots);
   // Stops waiting for this worker.
-  void Forgo(absl::string_view worker);
+  void StopWaitingFor(absl::string_view worker);
   // Ends the worker's probation in this round: its updates count in all segments that are not
   // closed, including those already sent. Used when too few other workers are left.
-  void Promote(absl::string_view worker);
-  // As Forgo; also removes its payloads from the segments that are not closed.
-  void Expel(absl::string_view worker);
+  void EndProbation(absl::string_view worker);
+  // As StopWaitingFor; also removes its payloads from the segments that are not closed.
+  void RemovePayloads(absl::string_view worker);
   int expected() const;
 
   // An upload starts. The worker's first upload fixes its weight in this round (except for
-  // Promote): by its local steps or its data, or 0 on probation. FailedPrecondition: the worker has
-  // no samples. InvalidArgument: more local steps than its slot has samples for, or samples of
-  // another slot. AlreadyExists: it has abstained before, or abstains after sending.
-  absl::Status BeginUpload(const v1::UploadHeader& header, Standing standing);
+  // EndProbation): by its local steps or its data, or 0 on probation. FailedPrecondition: the
+  // worker has no samples. InvalidArgument: more local steps than its slot has samples for, or
+  // samples of another slot. AlreadyExists: it has abstained before, or abstains after sending.
+  absl::Status BeginUpload(const v1::UploadHeader& header, Restrictions restrictions);
   // Segments that the worker need not send, because they were accepted or are closed. Ascending.
   std::vector<uint32_t> Held(absl::string_view worker) const;
-  // What Put() would return for a payload with this size and checksum (Xxh3), without its bytes: a
-  // payload that is not new need not be decoded.
-  absl::StatusOr<Taken> Foresee(absl::string_view worker, SegmentId segment, uint64_t size,
-                                uint64_t checksum) const;
+  // What Put() would return: a payload that is not new need not be decoded.
+  absl::StatusOr<PutResult> PreviewPut(absl::string_view worker, SegmentId segment,
+                                       const ReceivedPayload& payload) const;
   // Adds a valid payload. Requires BeginUpload and segment < segments. AlreadyExists: other bytes
   // were accepted before, or the worker abstained.
-  absl::StatusOr<Taken> Put(const v1::WorkerIdentity& worker, SegmentId segment,
-                            SharedBytes payload, absl::Duration now);
+  absl::StatusOr<PutResult> Put(const v1::WorkerIdentity& worker, SegmentId segment,
+                                ReceivedPayload payload, absl::Duration now);
   // Whether every segment of the worker's update arrived in time.
   bool Complete(absl::string_view worker) const;
   // Whether nothing more of the worker's update can be accepted: each segment has it or is closed.
@@ -106,7 +115,7 @@ class Round {
 
   // The input of Decide(). Workers' sessions, and the weights of workers that have not sent yet,
   // come from `membership`.
-  RoundSnapshot Snapshot(const Membership& membership) const;
+  RoundFacts Facts(const Membership& membership) const;
 
   // The payloads of the audited segment, ascending by worker name. Call before it is closed.
   std::vector<Contribution> Audited() const;
@@ -134,7 +143,7 @@ class Round {
   struct Piece {
     bool in = false;
     bool included = false;  // counted when the segment closed
-    uint64_t checksum = 0;
+    uint64_t xxh3 = 0;
     uint64_t size = 0;
     SharedBytes payload = {};  // null once the segment is closed
   };

@@ -1,32 +1,33 @@
-// The interface to a run's rounds for the rest of the aggregator: requests of peers, decisions of
-// operators, and Step(), which does what is due (docs/protocol.md).
+// A run's rounds: owns their state and the classes that work on it, and answers the requests of
+// peers (docs/protocol.md).
 //
-//   SharedRun   the mutex and the state under it:
-//     Course      head, samples, the open round     Attendance  workers, their states and times
-//     Control     state, pause, drain               Integrity   verdicts on states and votes
-//     Lineage     run, epoch and chain of a peer    DiskTrouble failures of the disk
-//   Conductor   the round thread: NextTask() selects a task, Recorder writes the record
-//   Decrees     decisions: written first, then acted on
+//   SharedRun           the mutex and the state under it:
+//     RunPosition       head, samples, the open round
+//     Control           state, pause, drain
+//     RunWorkers        workers, their states and times
+//     Integrity         verdicts on states and votes
+//     PeerChecks        run, epoch and chain of a peer
+//     DiskTrouble       failures of the disk
+//   OperatorDecisions   decisions: written first, then acted on
+//   RoundThread         finds the due task and executes it; Recorder writes the record
 //
-// Thread-safe. One thread (the run host's, or a test) calls Step(). Other functions may be called
-// by any thread, are quick and do not wait for a disk, except decisions, and subscriptions, which
-// read the log.
+// Thread-safe. Its functions are quick and do not wait for a disk, except subscriptions, which read
+// the log. What it hides: which of these parts a request needs, under one lock. Decisions and the
+// round thread's work are not passed through it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "distro/v1/link.pb.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"
-#include "server/round/conductor.h"
-#include "server/round/decrees.h"
+#include "server/round/operator_decisions.h"
+#include "server/round/round_thread.h"
 #include "server/round/run_status.h"
 #include "server/round/shared_run.h"
 #include "server/subscription/subscription.h"
@@ -56,15 +57,15 @@ class RoundManager {
   // InvalidArgument: as CheckHashes (server/round/integrity.h).
   absl::StatusOr<UploadTicket> BeginUpload(const v1::UploadHeader& header);
   // What AddPayload would return now. Only a new payload needs CheckUpdate, which costs much.
-  absl::StatusOr<Taken> ForeseePayload(const UploadTicket& ticket, SegmentId segment,
-                                       absl::string_view payload);
-  absl::StatusOr<Taken> AddPayload(const UploadTicket& ticket, SegmentId segment,
-                                   SharedBytes payload);
+  absl::StatusOr<PutResult> PreviewPayload(const UploadTicket& ticket, SegmentId segment,
+                                           const ReceivedPayload& payload);
+  absl::StatusOr<PutResult> AddPayload(const UploadTicket& ticket, SegmentId segment,
+                                       ReceivedPayload payload);
   // A payload of this ticket was refused as invalid. A rule quarantines after several in a row.
   void CountInvalidUpload(const UploadTicket& ticket);
 
   // Subscribes a worker in session, or a follower without one. FailedPrecondition: no session,
-  // another run, or as Lineage::CheckChain and CheckServable.
+  // another run, or as PeerChecks::CheckChain and CheckServable.
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 
@@ -72,31 +73,10 @@ class RoundManager {
   // InvalidArgument: a round ahead of the log, or as Integrity::CheckReport.
   absl::Status ReportState(const v1::ReportStateRequest& request);
 
-  // Decisions of operators. They are durable when the call returns, so these calls wait for the
-  // disk. Status reason "disk": not stored, nothing changed. A request's reason has at most 200
-  // bytes (InvalidArgument).
-  absl::Status Pause(absl::string_view reason) { return decrees_.Pause(reason); }
-  absl::Status Resume() { return decrees_.Resume(); }
-  // Quarantines a name, known or not: ends its streams, and removes its payloads from segments of
-  // the open round that are not closed.
-  absl::Status Evict(const std::string& name, absl::string_view reason) {
-    return decrees_.Evict(name, reason);
-  }
-  // NotFound: the name is not in quarantine.
-  absl::Status Admit(const std::string& name) { return decrees_.Admit(name); }
-  // Sets the number of rounds, also of a run that is done; the same number again is OK.
-  // FailedPrecondition: fewer than it has, or it is done and its last rate is 0. InvalidArgument:
-  // more than a run may have.
-  absl::StatusOr<v1::Extension> Extend(uint64_t rounds) { return decrees_.Extend(rounds); }
-
-  // Does everything that is due, and returns the monotonic time at which to call again. Retries a
-  // failing disk every second. An error is final: the process must stop, because another process
-  // replaced it (fenced), or memory or files are damaged.
-  absl::StatusOr<absl::Duration> Step();
-  // How long the current Step() has taken; 0 between two. Long: the disk does not answer.
-  absl::Duration StepTakes() const;
-  // Blocks until there is something to do, until `until` (monotonic), or until Stop().
-  void WaitForWork(absl::Duration until) { shared_.WaitForPoke(until); }
+  // What operators decide, and the work of the round thread.
+  OperatorDecisions& decisions() { return decisions_; }
+  RoundThread& round_thread() { return round_thread_; }
+  const RoundThread& round_thread() const { return round_thread_; }
 
   // Refuses new workers, tells the others, and lets the open round continue until it is committed,
   // its deadline passes, or drain_grace is over; then ends subscriptions. Later calls do nothing.
@@ -107,32 +87,30 @@ class RoundManager {
   void AwaitDrained(absl::Duration timeout) const;
 
   RunStatus status() const;
-  const RunIdentity& run() const { return *shared_.context.run; }
+  const RunIdentity& run() const { return *shared_->context.run; }
   const Layout& layout() const { return *run().layout; }
   // The bandwidth that a worker's link needs.
   v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const {
-    return shared_.context.files.snapshots->List().front();
+    return shared_->context.files.snapshots->List().front();
   }
-  uint64_t MaxSubscriberLag() const { return shared_.broadcast.MaxLag(); }
+  uint64_t MaxSubscriberLag() const { return shared_->broadcast.MaxLag(); }
   uint64_t DamagedRecordCount() const;
 
  private:
   explicit RoundManager(const RunContext& context)
-      : shared_(context), decrees_(&shared_), conductor_(&shared_, &decrees_) {}
+      : shared_(std::make_unique<SharedRun>(context)),
+        decisions_(shared_.get()),
+        round_thread_(shared_.get(), &decisions_) {}
 
-  v1::JoinResponse Welcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
-  absl::Status CheckUpload(RoundId round, const std::string& worker)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
+  v1::JoinResponse MakeJoinResponse(const SharedRun::State& run) const;
+  absl::Status CheckUpload(SharedRun::State& run, RoundId round, const std::string& worker) const;
   // Whether the ticket still entitles to send payloads.
-  absl::Status CheckTicket(const UploadTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_.mu);
+  absl::Status CheckTicket(SharedRun::State& run, const UploadTicket& ticket) const;
 
-  SharedRun shared_;
-  Decrees decrees_;
-  Conductor conductor_;  // of the thread that calls Step()
-  // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
-  static constexpr int64_t kNoStep = -1;
-  std::atomic<int64_t> step_began_ = kNoStep;
+  const std::unique_ptr<SharedRun> shared_;
+  OperatorDecisions decisions_;
+  RoundThread round_thread_;
 };
 
 }  // namespace distro::server

@@ -18,7 +18,7 @@ struct SegmentView {
   std::vector<std::string> missing;  // names of the expected ones
 };
 
-SegmentView Look(const RoundSnapshot& round, const RoundSegment& segment) {
+SegmentView Look(const RoundFacts& round, const RoundSegment& segment) {
   SegmentView view;
   for (size_t i = 0; i < round.workers.size(); ++i) {
     const RoundWorker& worker = round.workers[i];
@@ -47,7 +47,7 @@ std::string Names(const std::vector<std::string>& names) {
 
 // Workers that have not answered and are not expected but may still send; their updates may or may
 // not count.
-std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const RoundSegment& segment,
+std::vector<std::string> OthersWhoMayCome(const RoundFacts& round, const RoundSegment& segment,
                                           bool counts) {
   std::vector<std::string> names;
   for (size_t i = 0; i < round.workers.size(); ++i) {
@@ -58,7 +58,7 @@ std::vector<std::string> OthersWhoMayCome(const RoundSnapshot& round, const Roun
   return names;
 }
 
-bool EnoughCanCome(const RoundSnapshot& round, const RoundSegment& segment, int min_workers) {
+bool EnoughCanCome(const RoundFacts& round, const RoundSegment& segment, int min_workers) {
   int possible = 0;
   for (size_t i = 0; i < round.workers.size(); ++i) {
     const RoundWorker& worker = round.workers[i];
@@ -68,7 +68,7 @@ bool EnoughCanCome(const RoundSnapshot& round, const RoundSegment& segment, int 
   return possible >= min_workers;
 }
 
-std::string WaitReason(const RoundSnapshot& round, const RoundSegment& segment,
+std::string WaitReason(const RoundFacts& round, const RoundSegment& segment,
                        const SegmentView& view, const RoundPolicyOptions& options) {
   if (!view.missing.empty()) return absl::StrCat("waiting for ", Names(view.missing));
   std::string who = "nobody else has samples";
@@ -82,7 +82,7 @@ std::string WaitReason(const RoundSnapshot& round, const RoundSegment& segment,
 
 }  // namespace
 
-RoundDecision Decide(const RoundSnapshot& round, absl::Duration now,
+RoundDecision Decide(const RoundFacts& round, absl::Duration now,
                      const RoundPolicyOptions& options) {
   const bool past_deadline = now - round.opened_at >= options.deadline;
   const size_t n = round.segments.size();

@@ -1,4 +1,4 @@
-// Decides when a segment closes and when a round commits: one pure function of a snapshot of the
+// Decides when a segment closes and when a round commits: one pure function of facts about the
 // round, monotonic time and the policy (docs/protocol.md). The reason is for people: logs, metrics,
 // the status page.
 #pragma once
@@ -30,7 +30,7 @@ struct RoundSegment {
   std::vector<bool> in;  // [workers]: the worker's payload is there
 };
 
-struct RoundSnapshot {
+struct RoundFacts {
   RoundId round;
   absl::Duration opened_at;
   std::vector<RoundWorker> workers;    // ascending by name
@@ -53,7 +53,7 @@ struct RoundDecision {
 // abstained, or missed the deadline. It closes with fewer if every worker with samples has answered
 // and some abstained, because no more can come. Workers that do not count are ignored in these
 // rules. A round commits when all segments are closed.
-RoundDecision Decide(const RoundSnapshot& round, absl::Duration now,
+RoundDecision Decide(const RoundFacts& round, absl::Duration now,
                      const RoundPolicyOptions& options);
 
 }  // namespace distro::server

@@ -108,7 +108,7 @@ absl::Status RunHost::ContinueLocked() {
                           RoundLog::Open(store_->rounds_dir(), store_->run()->layout.get(),
                                          kVerifiedPayloads, store_->disk(), log_));
   if (fsync_observer_) round_log_->SetFsyncObserver(fsync_observer_);
-  LeaveOutUnvouched(*round_log_, store_->snapshots(), log_);
+  LeaveOutUnconfirmed(*round_log_, store_->snapshots(), log_);
   const RunFiles files{.rounds = round_log_.get(),
                        .admission = store_->admission(),
                        .snapshots = store_->snapshots()};
@@ -124,24 +124,25 @@ absl::Status RunHost::ContinueLocked() {
                            {"epoch", epoch_.value()},
                            {"next_round", round_log_->next_round().value()}});
   thread_ = std::thread([this, manager = manager_.get()] { RunRounds(manager); });
-  desk_ =
-      std::make_unique<SnapshotDesk>(store_->snapshots(), round_log_.get(), manager_.get(), log_);
+  snapshots_ = std::make_unique<SnapshotTransfers>(store_->snapshots(), round_log_.get(),
+                                                   manager_.get(), log_);
   log_view_.store(round_log_.get(), std::memory_order_release);
-  desk_view_.store(desk_.get(), std::memory_order_release);
+  snapshots_view_.store(snapshots_.get(), std::memory_order_release);
   manager_view_.store(manager_.get(), std::memory_order_release);
   return absl::OkStatus();
 }
 
 void RunHost::RunRounds(RoundManager* manager) {
+  RoundThread& rounds = manager->round_thread();
   while (!stopping_) {
-    const absl::StatusOr<absl::Duration> until = manager->Step();
+    const absl::StatusOr<absl::Duration> until = rounds.Step();
     if (!until.ok()) {
       log_->Error("the rounds cannot go on", {{"error", until.status()}});
       manager->Stop();
       on_fatal_(until.status());
       return;
     }
-    if (!stopping_) manager->WaitForWork(*until);
+    if (!stopping_) rounds.WaitForWork(*until);
   }
 }
 
@@ -202,22 +203,24 @@ absl::StatusOr<std::optional<v1::CreateRunResponse>> RunHost::AddFrame(
   if (frame.offset() > end || frame.data().size() > end - frame.offset() || frame.data().empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("frame: ", frame.data().size(), " bytes at offset ", frame.offset(),
-                     " are none or pass the ", frame.offset() < snapshot ? "snapshot" : "upload",
+                     ": empty, or beyond the ", frame.offset() < snapshot ? "snapshot" : "upload",
                      "'s end at ", end));
   }
   DISTRO_RETURN_IF_ERROR(CheckNotDraining());
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run ", store_->run()->run_id, " was created in the meantime: distroctl run show has it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", store_->run()->run_id,
+                     " was created in the meantime: distroctl run show prints it"));
   }
   if (frame.offset() < snapshot) {
     DISTRO_RETURN_IF_ERROR(store_->AppendIncoming(sha256, snapshot, frame.offset(), frame.data()));
   } else {
     DISTRO_ASSIGN_OR_RETURN(const uint64_t stored, store_->IncomingBytes(sha256));
     if (stored < snapshot) {
-      return absl::InvalidArgumentError(absl::StrCat("frame: of the companions, and only ", stored,
-                                                     " bytes of the snapshot are there"));
+      return absl::InvalidArgumentError(absl::StrCat("frame: belongs to the companions, but only ",
+                                                     stored,
+                                                     " bytes of the snapshot have arrived"));
     }
     DISTRO_RETURN_IF_ERROR(store_->AppendIncomingCompanions(
         header.companions(), frame.offset() - snapshot, frame.data()));

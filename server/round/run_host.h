@@ -15,7 +15,7 @@
 #include "distro/v1/admin.pb.h"
 #include "server/log/run_store.h"
 #include "server/round/round_manager.h"
-#include "server/round/snapshot_desk.h"
+#include "server/round/snapshot_transfers.h"
 
 namespace distro::server {
 
@@ -46,7 +46,7 @@ class RunHost {
   // nullptr while there is no run. Once set, valid until the host ends.
   RoundManager* manager() const { return manager_view_.load(std::memory_order_acquire); }
   // Receives and serves snapshots; nullptr as manager().
-  SnapshotDesk* snapshots() const { return desk_view_.load(std::memory_order_acquire); }
+  SnapshotTransfers* snapshots() const { return snapshots_view_.load(std::memory_order_acquire); }
   // Bytes and files of the round log; 0 without a run.
   uint64_t log_bytes() const;
   uint64_t log_files() const;
@@ -84,10 +84,10 @@ class RunHost {
   const std::unique_ptr<RunStore> store_ ABSL_PT_GUARDED_BY(mu_);
   std::unique_ptr<RoundLog> round_log_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RoundManager> manager_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<SnapshotDesk> desk_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<SnapshotTransfers> snapshots_ ABSL_GUARDED_BY(mu_);
   std::thread thread_ ABSL_GUARDED_BY(mu_);
   std::atomic<RoundManager*> manager_view_{nullptr};
-  std::atomic<SnapshotDesk*> desk_view_{nullptr};
+  std::atomic<SnapshotTransfers*> snapshots_view_{nullptr};
   std::atomic<RoundLog*> log_view_{nullptr};
   std::atomic<bool> draining_{false};
   std::atomic<bool> stopping_{false};

@@ -1,5 +1,5 @@
 // The interface through which a run reports events to metrics. Calls come from any thread, some
-// with the manager's mutex held: be quick and do not call back.
+// with the mutex of SharedRun held: be quick and do not call back.
 #pragma once
 
 #include <cstdint>

@@ -21,6 +21,55 @@ MembershipOptions MembershipOf(const RunContext& context, uint32_t max_workers) 
 
 }  // namespace
 
+SharedRun::State::State(SharedRun* shared)
+    : position(shared->context.run.get(), shared->context.epoch, shared->max_workers,
+               shared->context.files.rounds->next_round()),
+      control(&position, shared->context.log),
+      workers(shared->context.run.get(), MembershipOf(shared->context, shared->max_workers),
+              shared->context.clock, shared->context.log, shared->context.observer,
+              [this](const Worker& worker, absl::string_view word, const absl::Status& end) {
+                OnMemberChange(worker, word, end);
+              }),
+      integrity(shared->context.run.get(), shared->context.log, shared->context.observer),
+      peer_checks(shared->context.run.get(), shared->context.epoch, shared->context.files.rounds,
+                  shared->context.log),
+      disk(shared->context.log, shared->context.observer),
+      shared_(shared) {}
+
+absl::Status SharedRun::State::Restore(const v1::StoredAdmission& decided) {
+  const RunContext& context = shared_->context;
+  const RoundLog& rounds = *context.files.rounds;
+  DISTRO_RETURN_IF_ERROR(
+      CheckRoom(*context.run, rounds.has_start(), shared_->max_workers, context.log));
+  Membership& members = workers.members();
+  if (rounds.has_start()) {
+    members.FixFingerprint(rounds.start().data_fingerprint());
+    DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::Member> last,
+                            position.Restore(rounds, [this](const v1::RoundHeader& header) {
+                              workers.Learn(header, FromProto(header.duration()));
+                              integrity.Learn(header);
+                            }));
+    members.Restore(last);
+  }
+  if (decided.has_extension()) position.Extend(decided.extension());
+  control.Restore(decided);
+  for (const v1::QuarantinedWorker& entry : decided.quarantined()) members.Quarantine(entry);
+  quarantines_written = members.quarantine_changes();
+  return absl::OkStatus();
+}
+
+// The round does not wait for a worker that is not ACTIVE.
+void SharedRun::State::OnMemberChange(const Worker& worker, absl::string_view word,
+                                      const absl::Status& end) {
+  if (Round* round = position.round()) {
+    if (worker.state != v1::MEMBER_STATE_ACTIVE) round->StopWaitingFor(worker.name);
+    if (worker.state == v1::MEMBER_STATE_QUARANTINED) round->RemovePayloads(worker.name);
+    if (word == "no_probation") round->EndProbation(worker.name);
+  }
+  if (!end.ok()) shared_->broadcast.Close(worker.name, end);
+  WakeRoundThread();
+}
+
 SharedRun::SharedRun(const RunContext& constants)
     : context(constants),
       started_at(now()),
@@ -30,76 +79,32 @@ SharedRun::SharedRun(const RunContext& constants)
                   observer->OnPhase("broadcast", busy);
                 }),
       damaged(context.log),
-      course(context.run.get(), context.epoch, max_workers, context.files.rounds->next_round()),
-      control(&course, context.log),
-      attendance(context.run.get(), MembershipOf(context, max_workers), context.clock, context.log,
-                 context.observer,
-                 [this](const Worker& worker, absl::string_view word, const absl::Status& end) {
-                   mu.AssertHeld();
-                   OnMemberChange(worker, word, end);
-                 }),
-      integrity(context.run.get(), context.log, context.observer),
-      lineage(context.run.get(), context.epoch, context.files.rounds, context.log),
-      disk(context.log, context.observer) {}
-
-absl::Status SharedRun::Restore(const v1::StoredAdmission& decided) {
-  absl::MutexLock lock(&mu);
-  const RoundLog& rounds = *context.files.rounds;
-  DISTRO_RETURN_IF_ERROR(CheckRoom(*context.run, rounds.has_start(), max_workers, context.log));
-  Membership& members = attendance.members();
-  if (rounds.has_start()) {
-    members.FixFingerprint(rounds.start().data_fingerprint());
-    DISTRO_ASSIGN_OR_RETURN(const std::vector<v1::Member> last,
-                            course.Restore(rounds, [this](const v1::RoundHeader& header) {
-                              mu.AssertHeld();
-                              attendance.Learn(header, FromProto(header.duration()));
-                              integrity.Learn(header);
-                            }));
-    members.Restore(last);
-  }
-  if (decided.has_extension()) course.Extend(decided.extension());
-  control.Restore(decided);
-  for (const v1::QuarantinedWorker& entry : decided.quarantined()) members.Quarantine(entry);
-  quarantines_written = members.quarantine_changes();
-  return absl::OkStatus();
-}
+      state_(this) {}
 
 void SharedRun::NoteDiskError(const absl::Status& error) {
-  absl::MutexLock lock(&mu);
-  disk.Failed(course.head(), error);
+  const Lock run(this);
+  run->disk.Failed(run->position.head(), error);
 }
 
 void SharedRun::EndNow() {
   {
-    absl::MutexLock lock(&mu);
-    control.End();
-    Poke();
+    const Lock run(this);
+    run->control.End();
+    run->WakeRoundThread();
   }
   broadcast.End(Draining());
 }
 
-void SharedRun::Poke() {
-  poked_ = true;
-  changed_.SignalAll();
-}
-
-void SharedRun::WaitForPoke(absl::Duration until) {
+void SharedRun::AwaitWork(absl::Duration until) {
   const absl::Duration timeout = std::min(until - now(), absl::Hours(1));
-  absl::MutexLock lock(&mu);
-  if (!poked_ && timeout > absl::ZeroDuration()) changed_.WaitWithTimeout(&mu, timeout);
-  poked_ = false;
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&state_.round_thread_woken), timeout);
+  state_.round_thread_woken = false;
 }
 
-// The round does not wait for a worker that is not ACTIVE.
-void SharedRun::OnMemberChange(const Worker& worker, absl::string_view word,
-                               const absl::Status& end) {
-  if (Round* round = course.round()) {
-    if (worker.state != v1::MEMBER_STATE_ACTIVE) round->Forgo(worker.name);
-    if (worker.state == v1::MEMBER_STATE_QUARANTINED) round->Expel(worker.name);
-    if (word == "no_probation") round->Promote(worker.name);
-  }
-  if (!end.ok()) broadcast.Close(worker.name, end);
-  Poke();
+void SharedRun::AwaitEnd(absl::Duration timeout) const {
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&state_.control, &Control::ended), timeout);
 }
 
 }  // namespace distro::server

@@ -1,6 +1,11 @@
 // The state of a run that requests, operators and the round thread share, under one mutex. The
-// parts are passive and have their own contracts; this class owns them and passes on changes that
-// affect several parts.
+// mutex is private: State is reached through a SharedRun::Lock only, which holds it.
+//
+//   const SharedRun::Lock run(shared);
+//   if (run->control.draining()) ...
+//
+// A function with a parameter `const SharedRun::Lock&` or `State&` is called with the mutex held.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +22,13 @@
 #include "server/log/round_log.h"
 #include "server/log/run_identity.h"
 #include "server/log/snapshot_store.h"
-#include "server/round/attendance.h"
 #include "server/round/control.h"
-#include "server/round/course.h"
 #include "server/round/integrity.h"
-#include "server/round/lineage.h"
+#include "server/round/peer_checks.h"
 #include "server/round/recorder.h"
 #include "server/round/run_observer.h"
+#include "server/round/run_position.h"
+#include "server/round/run_workers.h"
 #include "server/subscription/broadcast.h"
 #include "server/subscription/subscription.h"
 
@@ -58,21 +63,61 @@ struct RunContext {
 
 class SharedRun {
  public:
-  explicit SharedRun(const RunContext& constants);
+  // What the mutex guards. The parts are passive and have their own contracts; State passes on
+  // changes of a worker that affect several parts.
+  class State {
+   public:
+    // `shared` owns it.
+    explicit State(SharedRun* shared);
 
-  // Continues at the end of the log, with the decisions of operators. Statuses as
-  // RoundManager::Create.
-  absl::Status Restore(const v1::StoredAdmission& decided) ABSL_LOCKS_EXCLUDED(mu);
+    // Continues at the end of the log, with the decisions of operators. Statuses as
+    // RoundManager::Create.
+    absl::Status Restore(const v1::StoredAdmission& decided);
+    void WakeRoundThread() { round_thread_woken = true; }
+
+    RunPosition position;
+    Control control;
+    RunWorkers workers;
+    Integrity integrity;
+    PeerChecks peer_checks;
+    DiskTrouble disk;
+    uint64_t quarantines_written = 0;  // of quarantine_changes()
+    bool round_thread_woken = false;   // for AwaitWork
+
+   private:
+    void OnMemberChange(const Worker& worker, absl::string_view word, const absl::Status& end);
+
+    SharedRun* const shared_;
+  };
+
+  // Holds the mutex while it lives.
+  class ABSL_SCOPED_LOCKABLE Lock {
+   public:
+    explicit Lock(SharedRun* run) ABSL_EXCLUSIVE_LOCK_FUNCTION(run->mu_) : run_(run) {
+      run_->mu_.Lock();
+    }
+    ~Lock() ABSL_UNLOCK_FUNCTION() { run_->mu_.Unlock(); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+    State& operator*() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return run_->state_; }
+    State* operator->() const { return &**this; }
+
+   private:
+    SharedRun* const run_;
+  };
+
+  explicit SharedRun(const RunContext& constants);
 
   absl::Duration now() const { return context.clock->MonotonicNow(); }
   // A write failed: only reports it.
-  void NoteDiskError(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu);
+  void NoteDiskError(const absl::Status& error);
   // Drained or stopped: subscriptions end.
-  void EndNow() ABSL_LOCKS_EXCLUDED(mu);
-  // Wakes the round thread.
-  void Poke() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Blocks until Poke(), or until this monotonic time.
-  void WaitForPoke(absl::Duration until) ABSL_LOCKS_EXCLUDED(mu);
+  void EndNow();
+  // Blocks until WakeRoundThread(), or until this monotonic time.
+  void AwaitWork(absl::Duration until);
+  // Blocks until EndNow(), at most `timeout` of real time.
+  void AwaitEnd(absl::Duration timeout) const;
 
   // Constant after construction.
   const RunContext context;
@@ -83,21 +128,9 @@ class SharedRun {
   Broadcast broadcast;
   DamagedRecords damaged;
 
-  mutable absl::Mutex mu;
-  Course course ABSL_GUARDED_BY(mu);
-  Control control ABSL_GUARDED_BY(mu);
-  Attendance attendance ABSL_GUARDED_BY(mu);
-  Integrity integrity ABSL_GUARDED_BY(mu);
-  Lineage lineage ABSL_GUARDED_BY(mu);
-  DiskTrouble disk ABSL_GUARDED_BY(mu);
-  uint64_t quarantines_written ABSL_GUARDED_BY(mu) = 0;  // of quarantine_changes()
-
  private:
-  void OnMemberChange(const Worker& worker, absl::string_view word, const absl::Status& end)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-
-  absl::CondVar changed_;
-  bool poked_ ABSL_GUARDED_BY(mu) = false;
+  mutable absl::Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace distro::server

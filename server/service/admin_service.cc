@@ -8,24 +8,25 @@
 
 namespace distro::server {
 RawBidiReactor* AdminService::CreateRun(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kCreateRun);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kCreateRun);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new CreateRunReactor(context, caller->name(), host_, gate_, observer_,
-                              desk_->connections(), log_);
+  return new CreateRunReactor(context, caller->name(), host_, limiter_, observer_,
+                              checks_->connections(), log_);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetRun(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kGetRun, request, response}, this, &AdminService::TellRun);
+  return checks_->Answer({context, Rpc::kGetRun, request, response}, this,
+                         &AdminService::HandleGetRun);
 }
 
-absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
-                                   v1::GetRunResponse* response) {
+absl::Status AdminService::HandleGetRun(const v1::GetRunRequest& /*request*/,
+                                        v1::GetRunResponse* response) {
   response->set_epoch(host_->epoch().value());
   const RoundManager* manager = host_->manager();
-  const SnapshotDesk* desk = host_->snapshots();
-  if (manager == nullptr || desk == nullptr) {
+  const SnapshotTransfers* snapshots = host_->snapshots();
+  if (manager == nullptr || snapshots == nullptr) {
     response->set_state(v1::RUN_STATE_EMPTY);
     response->set_reason("there is no run yet: create one");
     return absl::OkStatus();
@@ -44,8 +45,8 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
   response->set_model_config_json(manager->run().model_config_json);
   const Sha256Digest& manifest_hash = manager->layout().manifest().hash();
   response->set_manifest_hash(manifest_hash.data(), manifest_hash.size());
-  for (v1::SnapshotInfo& info : desk->List()) *response->add_snapshots() = std::move(info);
-  response->set_first_round(desk->first_round().value());
+  for (v1::SnapshotInfo& info : snapshots->List()) *response->add_snapshots() = std::move(info);
+  response->set_first_round(snapshots->first_round().value());
   *response->mutable_companions() = manager->run().companions;
   return absl::OkStatus();
 }
@@ -53,12 +54,12 @@ absl::Status AdminService::TellRun(const v1::GetRunRequest& /*request*/,
 grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* request,
                                                     grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kListWorkers, request, response}, this,
-                       &AdminService::TellWorkers);
+  return checks_->Answer({context, Rpc::kListWorkers, request, response}, this,
+                         &AdminService::HandleListWorkers);
 }
 
-absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/,
-                                       v1::ListWorkersResponse* response) {
+absl::Status AdminService::HandleListWorkers(const v1::ListWorkersRequest& /*request*/,
+                                             v1::ListWorkersResponse* response) {
   if (const RoundManager* manager = host_->manager()) {
     const RunStatus status = manager->status();
     *response = WorkerInfos(status, reports_->List(status.now));
@@ -69,63 +70,70 @@ absl::Status AdminService::TellWorkers(const v1::ListWorkersRequest& /*request*/
 grpc::ServerUnaryReactor* AdminService::Pause(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kPause, request, response}, this, &AdminService::TakePause);
+  return checks_->Answer({context, Rpc::kPause, request, response}, this,
+                         &AdminService::HandlePause);
 }
 
-absl::Status AdminService::TakePause(const v1::PauseRequest& request,
-                                     v1::PauseResponse* /*response*/) {
+absl::Status AdminService::HandlePause(const v1::PauseRequest& request,
+                                       v1::PauseResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Pause(request.reason());
+  return manager == nullptr ? NoRun() : manager->decisions().Pause(request.reason());
 }
 
 grpc::ServerUnaryReactor* AdminService::Resume(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kResume, request, response}, this, &AdminService::TakeResume);
+  return checks_->Answer({context, Rpc::kResume, request, response}, this,
+                         &AdminService::HandleResume);
 }
 
-absl::Status AdminService::TakeResume(const v1::ResumeRequest& /*request*/,
-                                      v1::ResumeResponse* /*response*/) {
+absl::Status AdminService::HandleResume(const v1::ResumeRequest& /*request*/,
+                                        v1::ResumeResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Resume();
+  return manager == nullptr ? NoRun() : manager->decisions().Resume();
 }
 
 grpc::ServerUnaryReactor* AdminService::Extend(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer* request,
                                                grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kExtend, request, response}, this, &AdminService::TakeExtend);
+  return checks_->Answer({context, Rpc::kExtend, request, response}, this,
+                         &AdminService::HandleExtend);
 }
 
-absl::Status AdminService::TakeExtend(const v1::ExtendRequest& request,
-                                      v1::ExtendResponse* response) {
+absl::Status AdminService::HandleExtend(const v1::ExtendRequest& request,
+                                        v1::ExtendResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
-  DISTRO_ASSIGN_OR_RETURN(*response->mutable_extension(), manager->Extend(request.rounds()));
+  DISTRO_ASSIGN_OR_RETURN(*response->mutable_extension(),
+                          manager->decisions().Extend(request.rounds()));
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::Evict(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kEvict, request, response}, this, &AdminService::TakeEvict);
+  return checks_->Answer({context, Rpc::kEvict, request, response}, this,
+                         &AdminService::HandleEvict);
 }
 
-absl::Status AdminService::TakeEvict(const v1::EvictRequest& request,
-                                     v1::EvictResponse* /*response*/) {
+absl::Status AdminService::HandleEvict(const v1::EvictRequest& request,
+                                       v1::EvictResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Evict(request.name(), request.reason());
+  return manager == nullptr ? NoRun()
+                            : manager->decisions().Evict(request.name(), request.reason());
 }
 
 grpc::ServerUnaryReactor* AdminService::Admit(grpc::CallbackServerContext* context,
                                               const grpc::ByteBuffer* request,
                                               grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kAdmit, request, response}, this, &AdminService::TakeAdmit);
+  return checks_->Answer({context, Rpc::kAdmit, request, response}, this,
+                         &AdminService::HandleAdmit);
 }
 
-absl::Status AdminService::TakeAdmit(const v1::AdmitRequest& request,
-                                     v1::AdmitResponse* /*response*/) {
+absl::Status AdminService::HandleAdmit(const v1::AdmitRequest& request,
+                                       v1::AdmitResponse* /*response*/) {
   RoundManager* manager = host_->manager();
-  return manager == nullptr ? NoRun() : manager->Admit(request.name());
+  return manager == nullptr ? NoRun() : manager->decisions().Admit(request.name());
 }
 
 }  // namespace distro::server

@@ -4,15 +4,15 @@
 #include "common/base/log.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/run_host.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
 
-// All methods receive raw bytes: CallDesk parses those of unary calls, CreateRun parses its own.
+// All methods receive raw bytes: CallChecks parses those of unary calls, CreateRun parses its own.
 using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
     v1::AdminService::WithRawCallbackMethod_GetRun<
         v1::AdminService::WithRawCallbackMethod_ListWorkers<
@@ -26,9 +26,14 @@ using AdminMethods = v1::AdminService::WithRawCallbackMethod_CreateRun<
 class AdminService final : public AdminMethods {
  public:
   // All are borrowed.
-  AdminService(RunHost* host, const CallDesk* desk, StreamGate* gate, TransferObserver* observer,
-               const WorkerReports* reports, Log* log)
-      : host_(host), desk_(desk), gate_(gate), observer_(observer), reports_(reports), log_(log) {}
+  AdminService(RunHost* host, const CallChecks* checks, StreamLimiter* limiter,
+               TransferObserver* observer, const WorkerReports* reports, Log* log)
+      : host_(host),
+        checks_(checks),
+        limiter_(limiter),
+        observer_(observer),
+        reports_(reports),
+        log_(log) {}
 
   RawBidiReactor* CreateRun(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
@@ -54,18 +59,18 @@ class AdminService final : public AdminMethods {
                                   grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status TellRun(const v1::GetRunRequest& request, v1::GetRunResponse* response);
-  absl::Status TellWorkers(const v1::ListWorkersRequest& request,
-                           v1::ListWorkersResponse* response);
-  absl::Status TakePause(const v1::PauseRequest& request, v1::PauseResponse* response);
-  absl::Status TakeResume(const v1::ResumeRequest& request, v1::ResumeResponse* response);
-  absl::Status TakeExtend(const v1::ExtendRequest& request, v1::ExtendResponse* response);
-  absl::Status TakeEvict(const v1::EvictRequest& request, v1::EvictResponse* response);
-  absl::Status TakeAdmit(const v1::AdmitRequest& request, v1::AdmitResponse* response);
+  absl::Status HandleGetRun(const v1::GetRunRequest& request, v1::GetRunResponse* response);
+  absl::Status HandleListWorkers(const v1::ListWorkersRequest& request,
+                                 v1::ListWorkersResponse* response);
+  absl::Status HandlePause(const v1::PauseRequest& request, v1::PauseResponse* response);
+  absl::Status HandleResume(const v1::ResumeRequest& request, v1::ResumeResponse* response);
+  absl::Status HandleExtend(const v1::ExtendRequest& request, v1::ExtendResponse* response);
+  absl::Status HandleEvict(const v1::EvictRequest& request, v1::EvictResponse* response);
+  absl::Status HandleAdmit(const v1::AdmitRequest& request, v1::AdmitResponse* response);
 
   RunHost* const host_;
-  const CallDesk* const desk_;
-  StreamGate* const gate_;
+  const CallChecks* const checks_;
+  StreamLimiter* const limiter_;
   TransferObserver* const observer_;
   const WorkerReports* const reports_;
   Log* const log_;

@@ -13,7 +13,7 @@ namespace distro::server {
 namespace {
 
 // The worker is in session with this process.
-bool LetIn(v1::Directive directive) {
+bool InSession(v1::Directive directive) {
   return directive == v1::DIRECTIVE_CONTINUE || directive == v1::DIRECTIVE_RESYNC;
 }
 
@@ -22,12 +22,12 @@ bool LetIn(v1::Directive directive) {
 grpc::ServerUnaryReactor* AggregatorService::Join(grpc::CallbackServerContext* context,
                                                   const grpc::ByteBuffer* request,
                                                   grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kJoin, request, response}, this,
-                       &AggregatorService::TakeJoin);
+  return checks_->Answer({context, Rpc::kJoin, request, response}, this,
+                         &AggregatorService::HandleJoin);
 }
 
-absl::Status AggregatorService::TakeJoin(const v1::JoinRequest& request,
-                                         v1::JoinResponse* response) {
+absl::Status AggregatorService::HandleJoin(const v1::JoinRequest& request,
+                                           v1::JoinResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(*response, manager->Join(request));
@@ -39,16 +39,16 @@ absl::Status AggregatorService::TakeJoin(const v1::JoinRequest& request,
 grpc::ServerUnaryReactor* AggregatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kHeartbeat, request, response}, this,
-                       &AggregatorService::TakeHeartbeat);
+  return checks_->Answer({context, Rpc::kHeartbeat, request, response}, this,
+                         &AggregatorService::HandleHeartbeat);
 }
 
-absl::Status AggregatorService::TakeHeartbeat(const v1::HeartbeatRequest& request,
-                                              v1::HeartbeatResponse* response) {
+absl::Status AggregatorService::HandleHeartbeat(const v1::HeartbeatRequest& request,
+                                                v1::HeartbeatResponse* response) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   DISTRO_ASSIGN_OR_RETURN(*response, manager->Heartbeat(request));
-  if (LetIn(response->directive())) {
+  if (InSession(response->directive())) {
     observer_->OnDroppedValues(reports_->Take(request, clock_->WallNow(), clock_->MonotonicNow()));
   }
   observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());
@@ -59,56 +59,56 @@ absl::Status AggregatorService::TakeHeartbeat(const v1::HeartbeatRequest& reques
 grpc::ServerUnaryReactor* AggregatorService::Leave(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kLeave, request, response}, this,
-                       &AggregatorService::TakeLeave);
+  return checks_->Answer({context, Rpc::kLeave, request, response}, this,
+                         &AggregatorService::HandleLeave);
 }
 
-absl::Status AggregatorService::TakeLeave(const v1::LeaveRequest& request,
-                                          v1::LeaveResponse* /*response*/) {
+absl::Status AggregatorService::HandleLeave(const v1::LeaveRequest& request,
+                                            v1::LeaveResponse* /*response*/) {
   if (RoundManager* manager = host_->manager()) manager->Leave(request);
   reports_->Leave(request.worker());
   return absl::OkStatus();
 }
 
 RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* context) {
-  absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kUploadUpdate);
+  absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadUpdate);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new UploadReactor(context, *std::move(caller), host_->manager(), gate_, observer_,
-                           desk_->connections());
+  return new UploadReactor(context, *std::move(caller), host_->manager(), limiter_, observer_,
+                           checks_->connections());
 }
 
 RawWriteReactor* AggregatorService::SubscribeRounds(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* request) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kSubscribeRounds);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kSubscribeRounds);
   if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
-  return SubscribeReactor::Start(context, *caller, host_->manager(), gate_, observer_, log_,
+  return SubscribeReactor::Start(context, *caller, host_->manager(), limiter_, observer_, log_,
                                  *request);
 }
 
 RawWriteReactor* AggregatorService::DownloadSnapshot(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* request) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kDownloadSnapshot);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kDownloadSnapshot);
   if (!caller.ok()) return RefuseStream<RawWriteReactor>(caller.status());
-  return new DownloadReactor(context, caller->name(), host_->snapshots(), gate_, observer_, log_,
+  return new DownloadReactor(context, caller->name(), host_->snapshots(), limiter_, observer_, log_,
                              *request);
 }
 
 RawBidiReactor* AggregatorService::UploadSnapshot(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kUploadSnapshot);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadSnapshot);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
-  return new UploadSnapshotReactor(context, caller->name(), host_->snapshots(), gate_, observer_,
-                                   desk_->connections(), log_);
+  return new UploadSnapshotReactor(context, caller->name(), host_->snapshots(), limiter_, observer_,
+                                   checks_->connections(), log_);
 }
 
 grpc::ServerUnaryReactor* AggregatorService::ReportState(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request,
                                                          grpc::ByteBuffer* response) {
-  return desk_->Answer({context, Rpc::kReportState, request, response}, this,
-                       &AggregatorService::TakeState);
+  return checks_->Answer({context, Rpc::kReportState, request, response}, this,
+                         &AggregatorService::HandleReportState);
 }
 
-absl::Status AggregatorService::TakeState(const v1::ReportStateRequest& request,
-                                          v1::ReportStateResponse* /*response*/) {
+absl::Status AggregatorService::HandleReportState(const v1::ReportStateRequest& request,
+                                                  v1::ReportStateResponse* /*response*/) {
   RoundManager* manager = host_->manager();
   if (manager == nullptr) return NoRun();
   observer_->OnReceived(TransferKind::kControl, request.ByteSizeLong());

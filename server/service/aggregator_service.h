@@ -6,15 +6,15 @@
 #include "common/base/log.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/run_host.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
 
-// All methods receive raw bytes: CallDesk parses those of unary calls, reactors parse those of
+// All methods receive raw bytes: CallChecks parses those of unary calls, reactors parse those of
 // streams.
 using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpdate<
     v1::AggregatorService::WithRawCallbackMethod_UploadSnapshot<
@@ -29,12 +29,12 @@ using AggregatorMethods = v1::AggregatorService::WithRawCallbackMethod_UploadUpd
 class AggregatorService final : public AggregatorMethods {
  public:
   // All are borrowed.
-  AggregatorService(RunHost* host, const CallDesk* desk, StreamGate* gate,
+  AggregatorService(RunHost* host, const CallChecks* checks, StreamLimiter* limiter,
                     TransferObserver* observer, WorkerReports* reports, const Clock* clock,
                     Log* log)
       : host_(host),
-        desk_(desk),
-        gate_(gate),
+        checks_(checks),
+        limiter_(limiter),
         observer_(observer),
         reports_(reports),
         clock_(clock),
@@ -60,14 +60,16 @@ class AggregatorService final : public AggregatorMethods {
                                         grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status TakeJoin(const v1::JoinRequest& request, v1::JoinResponse* response);
-  absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, v1::HeartbeatResponse* response);
-  absl::Status TakeLeave(const v1::LeaveRequest& request, v1::LeaveResponse* response);
-  absl::Status TakeState(const v1::ReportStateRequest& request, v1::ReportStateResponse* response);
+  absl::Status HandleJoin(const v1::JoinRequest& request, v1::JoinResponse* response);
+  absl::Status HandleHeartbeat(const v1::HeartbeatRequest& request,
+                               v1::HeartbeatResponse* response);
+  absl::Status HandleLeave(const v1::LeaveRequest& request, v1::LeaveResponse* response);
+  absl::Status HandleReportState(const v1::ReportStateRequest& request,
+                                 v1::ReportStateResponse* response);
 
   RunHost* const host_;
-  const CallDesk* const desk_;
-  StreamGate* const gate_;
+  const CallChecks* const checks_;
+  StreamLimiter* const limiter_;
   TransferObserver* const observer_;
   WorkerReports* const reports_;
   const Clock* const clock_;

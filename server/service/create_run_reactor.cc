@@ -5,15 +5,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/wire/frames.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 
 namespace distro::server {
 
 CreateRunReactor::CreateRunReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                                   RunHost* host, StreamGate* gate, TransferObserver* observer,
-                                   ConnectionTable* connections, Log* log)
+                                   RunHost* host, StreamLimiter* limiter,
+                                   TransferObserver* observer, ConnectionTable* connections,
+                                   Log* log)
     : AnsweringReactor(context, connections), host_(host), observer_(observer), log_(log) {
-  (void)Begin(gate, StreamKind::kSnapshot, caller);  // an error has ended the stream
+  (void)Begin(limiter, StreamKind::kSnapshot, caller);  // an error has ended the stream
 }
 
 absl::Status CreateRunReactor::OnMessage(const v1::CreateRunRequest& request) {
@@ -21,7 +22,7 @@ absl::Status CreateRunReactor::OnMessage(const v1::CreateRunRequest& request) {
 }
 
 absl::Status CreateRunReactor::Handle(const v1::CreateRunRequest& request) {
-  if (created_) return absl::InvalidArgumentError("the run exists: nothing more is wanted");
+  if (created_) return absl::InvalidArgumentError("the run exists: no further message is expected");
   switch (request.message_case()) {
     case v1::CreateRunRequest::kHeader:
       return OnHeader(request.header());
@@ -61,7 +62,7 @@ absl::Status CreateRunReactor::OnFrame(const v1::SnapshotFrame& frame) {
 absl::Status CreateRunReactor::OnHalfClose() {
   if (created_) return absl::OkStatus();
   return absl::CancelledError(
-      "the upload ended before the run was complete: begin again, it goes on where it was");
+      "the upload ended before the run was complete: start it again, it resumes where it stopped");
 }
 
 }  // namespace distro::server

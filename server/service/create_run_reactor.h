@@ -9,7 +9,7 @@
 #include "distro/v1/admin.pb.h"
 #include "server/call/observers.h"
 #include "server/round/run_host.h"
-#include "server/service/bidi_reactor.h"
+#include "server/service/answering_reactor.h"
 
 namespace distro::server {
 
@@ -19,7 +19,7 @@ class CreateRunReactor final
   // `caller` is the credential's name (empty: none). All others are borrowed and outlive the
   // stream.
   CreateRunReactor(grpc::CallbackServerContext* context, const std::string& caller, RunHost* host,
-                   StreamGate* gate, TransferObserver* observer, ConnectionTable* connections,
+                   StreamLimiter* limiter, TransferObserver* observer, ConnectionTable* connections,
                    Log* log);
 
  private:

@@ -10,22 +10,23 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
 #include "common/wire/frames.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 
 namespace distro::server {
 
 DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                                 SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer,
-                                 Log* log, const grpc::ByteBuffer& request)
+                                 SnapshotTransfers* snapshots, StreamLimiter* limiter,
+                                 TransferObserver* observer, Log* log,
+                                 const grpc::ByteBuffer& request)
     : observer_(observer), log_(log) {
   // Whenever it is stopped a write is in progress, so no status can be sent.
-  auto stream = gate->Open(StreamKind::kSnapshot,
-                           [context](const absl::Status& /*why*/) { context->TryCancel(); });
+  auto stream = limiter->Open(StreamKind::kSnapshot,
+                              [context](const absl::Status& /*why*/) { context->TryCancel(); });
   absl::Status status = stream.status();
   if (status.ok()) {
     stream_ = *std::move(stream);
     if (!caller.empty()) stream_->Identify(caller, 0);
-    status = OpenFile(desk, request);
+    status = OpenFile(snapshots, request);
   }
   if (status.ok()) {
     WriteNext();
@@ -34,11 +35,12 @@ DownloadReactor::DownloadReactor(grpc::CallbackServerContext* context, const std
   }
 }
 
-absl::Status DownloadReactor::OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& bytes) {
+absl::Status DownloadReactor::OpenFile(SnapshotTransfers* snapshots,
+                                       const grpc::ByteBuffer& bytes) {
   v1::DownloadSnapshotRequest request;
   DISTRO_RETURN_IF_ERROR(ParseMessage(bytes, &request));
-  if (desk == nullptr) return NoRun();
-  DISTRO_ASSIGN_OR_RETURN(SnapshotDesk::StoredFile stored, desk->Find(request.sha256()));
+  if (snapshots == nullptr) return NoRun();
+  DISTRO_ASSIGN_OR_RETURN(SnapshotTransfers::StoredFile stored, snapshots->Find(request.sha256()));
   if (request.offset() > stored.size_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "offset: ", request.offset(), " is behind the snapshot's end at ", stored.size_bytes));

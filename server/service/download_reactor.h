@@ -12,8 +12,8 @@
 #include "distro/v1/snapshot.pb.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
-#include "server/round/snapshot_desk.h"
+#include "server/limits/stream_limiter.h"
+#include "server/round/snapshot_transfers.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {
@@ -21,16 +21,17 @@ namespace distro::server {
 class DownloadReactor final : public RawWriteReactor {
  public:
   // Answers `request`, a serialized DownloadSnapshotRequest, of the credential `caller` (empty:
-  // none). All others are borrowed and outlive the stream. `desk` is nullptr while there is no run.
+  // none). All others are borrowed and outlive the stream. `snapshots` is nullptr while there is no
+  // run.
   DownloadReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                  SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer, Log* log,
-                  const grpc::ByteBuffer& request);
+                  SnapshotTransfers* snapshots, StreamLimiter* limiter, TransferObserver* observer,
+                  Log* log, const grpc::ByteBuffer& request);
 
   void OnWriteDone(bool ok) override;
   void OnDone() override { delete this; }
 
  private:
-  absl::Status OpenFile(SnapshotDesk* desk, const grpc::ByteBuffer& request);
+  absl::Status OpenFile(SnapshotTransfers* snapshots, const grpc::ByteBuffer& request);
   absl::Status ReadFrame();
   absl::Status DiskError(const absl::Status& status) const;
   void WriteNext();
@@ -42,8 +43,8 @@ class DownloadReactor final : public RawWriteReactor {
   uint64_t offset_ = 0;
   uint64_t size_ = 0;
   v1::DownloadSnapshotResponse frame_;
-  grpc::ByteBuffer message_;             // in flight
-  std::unique_ptr<GatedStream> stream_;  // destroyed first: no stop afterwards
+  grpc::ByteBuffer message_;               // in flight
+  std::unique_ptr<LimitedStream> stream_;  // destroyed first: no stop afterwards
 };
 
 }  // namespace distro::server

@@ -26,7 +26,7 @@
 #include "grpcpp/resource_quota.h"
 #include "server/connections/acceptor.h"
 #include "server/connections/connection_limits.h"
-#include "server/limits/sweeper.h"
+#include "server/limits/periodic_checks.h"
 #include "server/service/admin_service.h"
 #include "server/service/aggregator_service.h"
 #include "server/service/call_interceptor.h"
@@ -99,11 +99,11 @@ struct GrpcEndpoint::Impl {
   Impl(const AggregatorOptions& options_in, const GrpcSources& sources_in)
       : options(options_in),
         sources(sources_in),
-        aggregator(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
-                   sources.clock, sources.log),
-        admin(sources.host, sources.desk, sources.gate, sources.transfers, sources.reports,
+        aggregator(sources.host, sources.checks, sources.limiter, sources.transfers,
+                   sources.reports, sources.clock, sources.log),
+        admin(sources.host, sources.checks, sources.limiter, sources.transfers, sources.reports,
               sources.log),
-        link(sources.host, sources.desk, sources.gate, sources.clock) {}
+        link(sources.host, sources.checks, sources.limiter, sources.clock) {}
 
   absl::Status Listen();
   absl::Status Serve();
@@ -117,17 +117,17 @@ struct GrpcEndpoint::Impl {
   LinkService link;
   std::string address;
   std::atomic<bool> stopping{false};
-  int silent_looks = 0;  // of the sweeper's thread
+  int silent_looks = 0;  // of the thread of periodic_checks
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> handover;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<Acceptor> acceptor;
-  std::unique_ptr<Sweeper> sweeper;
+  std::unique_ptr<PeriodicChecks> periodic_checks;
 };
 
 absl::Status GrpcEndpoint::Impl::Listen() {
   DISTRO_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.listen));
   const auto& [host, port] = host_port;
-  auto listening = Acceptor::Listen(host, port, sources.desk->connections(), sources.log);
+  auto listening = Acceptor::Listen(host, port, sources.checks->connections(), sources.log);
   if (!listening.ok()) return Annotate(listening.status(), "--listen");
   acceptor = *std::move(listening);
   address = JoinAddress(host, acceptor->port());
@@ -160,7 +160,8 @@ absl::Status GrpcEndpoint::Impl::Serve() {
   builder.RegisterService(&link);
   ObserveCalls(sources.calls, sources.clock, &builder);
   grpc = builder.BuildAndStart();
-  if (grpc == nullptr) return absl::InternalError("gRPC does not start: its own lines say why");
+  if (grpc == nullptr)
+    return absl::InternalError("gRPC does not start: its lines on standard error say why");
   return absl::OkStatus();
 }
 
@@ -172,7 +173,7 @@ void GrpcEndpoint::Impl::Accept(std::function<void(absl::Status)> on_dead) {
         handover->HandleNewConnection(&connection);
       },
       on_dead);
-  sweeper = std::make_unique<Sweeper>(sources.gate, [this, on_dead] {
+  periodic_checks = std::make_unique<PeriodicChecks>(sources.limiter, [this, on_dead] {
     silent_looks = acceptor->accepting() ? 0 : silent_looks + 1;
     if (silent_looks == kSilentLooks && !stopping)
       on_dead(absl::InternalError("the gRPC port accepts no connections any more"));
@@ -197,7 +198,7 @@ GrpcEndpoint::~GrpcEndpoint() { Stop(); }
 
 void GrpcEndpoint::Stop() {
   impl_->stopping = true;
-  impl_->sweeper.reset();
+  impl_->periodic_checks.reset();
   if (impl_->acceptor != nullptr) impl_->acceptor->Stop();
   if (impl_->grpc == nullptr) return;
   impl_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);

@@ -11,10 +11,10 @@
 #include "server/auth/authorizer.h"
 #include "server/auth/server_tls.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/options/options.h"
 #include "server/round/run_host.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/session/worker_reports.h"
 
 namespace distro::server {
@@ -24,8 +24,8 @@ struct GrpcSources {
   RunHost* host = nullptr;
   ServerTls* tls = nullptr;  // null: insecure
   Authorizer* authorizer = nullptr;
-  const CallDesk* desk = nullptr;
-  StreamGate* gate = nullptr;
+  const CallChecks* checks = nullptr;
+  StreamLimiter* limiter = nullptr;
   TransferObserver* transfers = nullptr;
   CallObserver* calls = nullptr;
   WorkerReports* reports = nullptr;

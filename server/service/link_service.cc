@@ -12,10 +12,10 @@ namespace {
 class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::MeasureLinkResponse> {
  public:
   LinkReactor(grpc::CallbackServerContext* context, const std::string& caller,
-              std::optional<v1::LinkNeeds> needs, StreamGate* gate, ConnectionTable* connections,
-              const Clock* clock, const std::string* noise)
+              std::optional<v1::LinkNeeds> needs, StreamLimiter* limiter,
+              ConnectionTable* connections, const Clock* clock, const std::string* noise)
       : AnsweringReactor(context, connections), call_(std::move(needs), clock, noise) {
-    (void)Begin(gate, StreamKind::kLink, caller);  // an error has ended the stream
+    (void)Begin(limiter, StreamKind::kLink, caller);  // an error has ended the stream
   }
 
  private:
@@ -31,16 +31,17 @@ class LinkReactor final : public AnsweringReactor<v1::MeasureLinkRequest, v1::Me
 
 }  // namespace
 
-LinkService::LinkService(RunHost* host, const CallDesk* desk, StreamGate* gate, const Clock* clock)
-    : host_(host), desk_(desk), gate_(gate), clock_(clock), noise_(LinkNoise()) {}
+LinkService::LinkService(RunHost* host, const CallChecks* checks, StreamLimiter* limiter,
+                         const Clock* clock)
+    : host_(host), checks_(checks), limiter_(limiter), clock_(clock), noise_(LinkNoise()) {}
 
 RawBidiReactor* LinkService::MeasureLink(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Caller> caller = desk_->Admit(*context, Rpc::kMeasureLink);
+  const absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kMeasureLink);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   std::optional<v1::LinkNeeds> needs;
   if (const RoundManager* manager = host_->manager()) needs = manager->LinkNeeds();
-  return new LinkReactor(context, caller->name(), std::move(needs), gate_, desk_->connections(),
-                         clock_, &noise_);
+  return new LinkReactor(context, caller->name(), std::move(needs), limiter_,
+                         checks_->connections(), clock_, &noise_);
 }
 
 }  // namespace distro::server

@@ -6,7 +6,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {
@@ -22,11 +22,11 @@ std::string OwnerOf(const Caller& caller, const v1::SubscribeRoundsRequest& requ
 
 SubscribeReactor* SubscribeReactor::Start(grpc::CallbackServerContext* context,
                                           const Caller& caller, RoundManager* manager,
-                                          StreamGate* gate, TransferObserver* observer, Log* log,
-                                          const grpc::ByteBuffer& request) {
+                                          StreamLimiter* limiter, TransferObserver* observer,
+                                          Log* log, const grpc::ByteBuffer& request) {
   std::shared_ptr<SubscribeReactor> reactor(new SubscribeReactor(context, observer, log));
   reactor->self_ = reactor;
-  if (absl::Status status = reactor->Subscribe(caller, manager, gate, request); !status.ok()) {
+  if (absl::Status status = reactor->Subscribe(caller, manager, limiter, request); !status.ok()) {
     absl::MutexLock lock(&reactor->mu_);
     if (!reactor->finished_) reactor->FinishLocked(status);
     return reactor.get();
@@ -37,10 +37,10 @@ SubscribeReactor* SubscribeReactor::Start(grpc::CallbackServerContext* context,
 }
 
 absl::Status SubscribeReactor::Subscribe(const Caller& caller, RoundManager* manager,
-                                         StreamGate* gate, const grpc::ByteBuffer& request) {
+                                         StreamLimiter* limiter, const grpc::ByteBuffer& request) {
   if (manager == nullptr) return NoRun();
-  DISTRO_ASSIGN_OR_RETURN(stream_, gate->Open(StreamKind::kSubscription,
-                                              [this](const absl::Status& why) { Stop(why); }));
+  DISTRO_ASSIGN_OR_RETURN(stream_, limiter->Open(StreamKind::kSubscription,
+                                                 [this](const absl::Status& why) { Stop(why); }));
   v1::SubscribeRoundsRequest parsed;
   DISTRO_RETURN_IF_ERROR(ParseMessage(request, &parsed));
   DISTRO_RETURN_IF_ERROR(caller.MayActAs(parsed.worker().name()));

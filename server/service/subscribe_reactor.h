@@ -15,7 +15,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/auth/authorizer.h"
 #include "server/call/observers.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/round/round_manager.h"
 #include "server/service/raw_message.h"
 
@@ -27,7 +27,7 @@ class SubscribeReactor final : public RawWriteReactor, public Listener {
   // run. All but `caller` and `request` are borrowed and outlive the stream. Return the result to
   // gRPC.
   static SubscribeReactor* Start(grpc::CallbackServerContext* context, const Caller& caller,
-                                 RoundManager* manager, StreamGate* gate,
+                                 RoundManager* manager, StreamLimiter* limiter,
                                  TransferObserver* observer, Log* log,
                                  const grpc::ByteBuffer& request);
 
@@ -40,11 +40,11 @@ class SubscribeReactor final : public RawWriteReactor, public Listener {
  private:
   SubscribeReactor(grpc::CallbackServerContext* context, TransferObserver* observer, Log* log)
       : context_(context), observer_(observer), log_(log) {}
-  absl::Status Subscribe(const Caller& caller, RoundManager* manager, StreamGate* gate,
+  absl::Status Subscribe(const Caller& caller, RoundManager* manager, StreamLimiter* limiter,
                          const grpc::ByteBuffer& request);
   absl::Status EndOf(const absl::Status& status) const;
-  // Called by the gate: ends the stream at once. A write in progress would delay the status, so the
-  // call is cancelled.
+  // Called by the limiter: ends the stream at once. A write in progress would delay the status, so
+  // the call is cancelled.
   void Stop(const absl::Status& status);
   void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pump();
@@ -68,7 +68,7 @@ class SubscribeReactor final : public RawWriteReactor, public Listener {
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // OK: not stopped
 
-  std::unique_ptr<GatedStream> stream_;  // destroyed first: no Stop afterwards
+  std::unique_ptr<LimitedStream> stream_;  // destroyed first: no Stop afterwards
 };
 
 }  // namespace distro::server

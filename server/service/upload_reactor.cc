@@ -9,13 +9,13 @@
 namespace distro::server {
 
 UploadReactor::UploadReactor(grpc::CallbackServerContext* context, Caller caller,
-                             RoundManager* manager, StreamGate* gate, TransferObserver* observer,
-                             ConnectionTable* connections)
+                             RoundManager* manager, StreamLimiter* limiter,
+                             TransferObserver* observer, ConnectionTable* connections)
     : AnsweringReactor(context, connections),
       caller_(std::move(caller)),
       observer_(observer),
-      call_(manager, gate->inflight(), observer) {
-  if (absl::Status status = Begin(gate, StreamKind::kUpload); !status.ok()) OnStopped(status);
+      call_(manager, limiter->inflight(), observer) {
+  if (absl::Status status = Begin(limiter, StreamKind::kUpload); !status.ok()) OnStopped(status);
 }
 
 absl::Status UploadReactor::OnMessage(const v1::UploadUpdateRequest& request) {

@@ -1,11 +1,11 @@
-// UploadUpdate over gRPC: runs an UploadCall on a stream of the gate.
+// UploadUpdate over gRPC: runs an UploadCall on a stream of the limiter.
 #pragma once
 
 #include "distro/v1/update.pb.h"
 #include "server/auth/authorizer.h"
 #include "server/call/upload_call.h"
-#include "server/limits/stream_gate.h"
-#include "server/service/bidi_reactor.h"
+#include "server/limits/stream_limiter.h"
+#include "server/service/answering_reactor.h"
 
 namespace distro::server {
 
@@ -15,7 +15,7 @@ class UploadReactor final
   // All but the caller are borrowed and outlive the stream. `manager` is nullptr while there is no
   // run.
   UploadReactor(grpc::CallbackServerContext* context, Caller caller, RoundManager* manager,
-                StreamGate* gate, TransferObserver* observer, ConnectionTable* connections);
+                StreamLimiter* limiter, TransferObserver* observer, ConnectionTable* connections);
 
  private:
   absl::Status OnMessage(const v1::UploadUpdateRequest& request) override;

@@ -6,21 +6,22 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
 #include "common/wire/frames.h"
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 
 namespace distro::server {
 
 UploadSnapshotReactor::UploadSnapshotReactor(grpc::CallbackServerContext* context,
-                                             const std::string& caller, SnapshotDesk* desk,
-                                             StreamGate* gate, TransferObserver* observer,
+                                             const std::string& caller,
+                                             SnapshotTransfers* snapshots, StreamLimiter* limiter,
+                                             TransferObserver* observer,
                                              ConnectionTable* connections, Log* log)
-    : desk_(desk),
+    : snapshots_(snapshots),
       observer_(observer),
       connections_(connections),
       endpoint_(EndpointOfGrpcPeer(context->peer())),
       log_(log) {
-  auto stream = gate->Open(StreamKind::kSnapshot,
-                           [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
+  auto stream = limiter->Open(StreamKind::kSnapshot,
+                              [context](const absl::Status& /*stalled*/) { context->TryCancel(); });
   if (stream.ok()) {
     stream_ = *std::move(stream);
     if (!caller.empty()) stream_->Identify(caller, 0);
@@ -48,8 +49,9 @@ void UploadSnapshotReactor::End(const absl::Status& status) {
 void UploadSnapshotReactor::OnReadDone(bool ok) {
   stream_->PauseTimeout();
   if (!ok) {
-    return End(absl::CancelledError(
-        "the upload ended before the snapshot was complete: begin again, it goes on where it was"));
+    return End(
+        absl::CancelledError("the upload ended before the snapshot was complete: start it again, "
+                             "it resumes where it stopped"));
   }
   connections_->OnMessage(endpoint_, message_.Length());
   v1::UploadSnapshotRequest request;
@@ -61,7 +63,7 @@ void UploadSnapshotReactor::OnReadDone(bool ok) {
 }
 
 absl::Status UploadSnapshotReactor::Handle(const v1::UploadSnapshotRequest& request) {
-  if (desk_ == nullptr) return NoRun();
+  if (snapshots_ == nullptr) return NoRun();
   switch (request.message_case()) {
     case v1::UploadSnapshotRequest::kHeader:
       return OnHeader(request.header());
@@ -75,7 +77,7 @@ absl::Status UploadSnapshotReactor::Handle(const v1::UploadSnapshotRequest& requ
 
 absl::Status UploadSnapshotReactor::OnHeader(const v1::UploadSnapshotHeader& header) {
   if (ticket_) return absl::InvalidArgumentError("header: comes twice");
-  DISTRO_ASSIGN_OR_RETURN(ticket_, desk_->Begin(header));
+  DISTRO_ASSIGN_OR_RETURN(ticket_, snapshots_->Begin(header));
   return absl::OkStatus();
 }
 
@@ -87,7 +89,7 @@ absl::Status UploadSnapshotReactor::OnFrame(const v1::SnapshotFrame& frame) {
   }
   observer_->OnReceived(TransferKind::kSnapshot, frame.data().size());
   stream_->Moved(frame.data().size());
-  return desk_->Add(&*ticket_, frame);
+  return snapshots_->Add(&*ticket_, frame);
 }
 
 void UploadSnapshotReactor::Proceed() {
@@ -103,7 +105,7 @@ void UploadSnapshotReactor::Proceed() {
     *response.mutable_stored() = ticket_->snapshot;
     return Write(response);
   }
-  desk_->Adopt(*ticket_, [this](absl::Status status) {
+  snapshots_->Adopt(*ticket_, [this](absl::Status status) {
     if (!status.ok()) return End(status);
     ticket_->stored = true;
     Proceed();

@@ -14,8 +14,8 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/call/observers.h"
 #include "server/connections/connection_table.h"
-#include "server/limits/stream_gate.h"
-#include "server/round/snapshot_desk.h"
+#include "server/limits/stream_limiter.h"
+#include "server/round/snapshot_transfers.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {
@@ -23,10 +23,10 @@ namespace distro::server {
 class UploadSnapshotReactor final : public RawBidiReactor {
  public:
   // `caller` is the credential's name (empty: none). All others are borrowed and outlive the
-  // stream. `desk` is nullptr while there is no run.
+  // stream. `snapshots` is nullptr while there is no run.
   UploadSnapshotReactor(grpc::CallbackServerContext* context, const std::string& caller,
-                        SnapshotDesk* desk, StreamGate* gate, TransferObserver* observer,
-                        ConnectionTable* connections, Log* log);
+                        SnapshotTransfers* snapshots, StreamLimiter* limiter,
+                        TransferObserver* observer, ConnectionTable* connections, Log* log);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -42,7 +42,7 @@ class UploadSnapshotReactor final : public RawBidiReactor {
   void Write(const v1::UploadSnapshotResponse& response);
   void End(const absl::Status& status);
 
-  SnapshotDesk* const desk_;
+  SnapshotTransfers* const snapshots_;
   TransferObserver* const observer_;
   ConnectionTable* const connections_;
   const std::string endpoint_;  // of the peer
@@ -52,7 +52,7 @@ class UploadSnapshotReactor final : public RawBidiReactor {
   std::optional<SnapshotTicket> ticket_;  // after the header
   bool offset_told_ = false;
   bool verdict_told_ = false;
-  std::unique_ptr<GatedStream> stream_;  // destroyed first: no stop afterwards
+  std::unique_ptr<LimitedStream> stream_;  // destroyed first: no stop afterwards
 };
 
 }  // namespace distro::server

@@ -1,6 +1,6 @@
 // The workers of a run by name: sessions, leases, states. Transition() decides on states.
 //
-// Not thread-safe: its owner (RoundManager) has the mutex and the clock. Times are monotonic.
+// Not thread-safe: SharedRun has the mutex, and the clock is the caller's. Times are monotonic.
 #pragma once
 
 #include <cstdint>

@@ -59,9 +59,9 @@ void RunHistory::OnUpdateTimed(const std::string& worker, RoundId round,
 
 void RunHistory::OnRoundCommitted(const CommittedRoundInfo& info) {
   absl::MutexLock lock(&mu_);
-  Round round{.opened_at = clock_->MonotonicNow() - info.duration,
-              .committed_at = clock_->MonotonicNow(),
-              .result_bytes = info.result_bytes};
+  RecentRound round{.opened_at = clock_->MonotonicNow() - info.duration,
+                    .committed_at = clock_->MonotonicNow(),
+                    .result_bytes = info.result_bytes};
   for (int i = 0; i < info.header->members_size(); ++i) TakeMember(*info.header, i, &round);
   TakeLosses(info);
   last_loss_missing_ = !info.loss && round.counting > round.excluded;
@@ -80,7 +80,7 @@ void RunHistory::TakeLosses(const CommittedRoundInfo& info) {
   eval_loss_.Add(info.header->round(), *info.eval_loss);
 }
 
-void RunHistory::TakeMember(const v1::RoundHeader& header, int index, Round* round) {
+void RunHistory::TakeMember(const v1::RoundHeader& header, int index, RecentRound* round) {
   const int included = IncludedSegments(header, index);
   const std::string excluded = WhyExcluded(header, index, included);
   if (excluded != "probation") {
@@ -112,7 +112,7 @@ void RunHistory::FillPace(HistoryView* view) const {
   std::vector<double> seconds;
   double bytes = 0;
   int counting = 0, excluded = 0;
-  for (const Round& round : recent_) {
+  for (const RecentRound& round : recent_) {
     seconds.push_back(absl::ToDoubleSeconds(round.committed_at - round.opened_at));
     bytes += static_cast<double>(round.result_bytes);
     counting += round.counting;

@@ -73,7 +73,7 @@ class RunHistory final : public RunObserver {
   HistoryView View() const;
 
  private:
-  struct Round {
+  struct RecentRound {
     absl::Duration opened_at, committed_at;
     uint64_t result_bytes = 0;
     int counting = 0;   // members whose votes would have counted
@@ -87,7 +87,7 @@ class RunHistory final : public RunObserver {
   };
   // Marks the worker as seen. nullptr if kHistoryWorkers others were seen in this round.
   Member* Find(const std::string& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TakeMember(const v1::RoundHeader& header, int index, Round* round)
+  void TakeMember(const v1::RoundHeader& header, int index, RecentRound* round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeLosses(const CommittedRoundInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FillPace(HistoryView* view) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -97,7 +97,7 @@ class RunHistory final : public RunObserver {
   LossCurve loss_ ABSL_GUARDED_BY(mu_) = LossCurve(kCurvePoints);
   LossCurve eval_loss_ ABSL_GUARDED_BY(mu_) = LossCurve(kCurvePoints);
   std::optional<double> last_eval_loss_ ABSL_GUARDED_BY(mu_);
-  std::deque<Round> recent_ ABSL_GUARDED_BY(mu_);
+  std::deque<RecentRound> recent_ ABSL_GUARDED_BY(mu_);
   uint64_t rounds_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<absl::Duration> opened_at_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Duration> mismatch_at_ ABSL_GUARDED_BY(mu_);

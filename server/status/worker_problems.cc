@@ -138,7 +138,7 @@ Problem ProblemOf(const WorkerFacts& facts, const Typical& typical) {
             "DistroWorkerNotContributing"};
   }
   if (facts.worker.state == v1::MEMBER_STATE_JOINING && !facts.worker.resync.empty())
-    return {Severity::kWarning, absl::StrCat("Begins anew: ", facts.worker.resync),
+    return {Severity::kWarning, absl::StrCat("Starts over: ", facts.worker.resync),
             "DistroReplicasDiverged"};
   return {};
 }

@@ -176,7 +176,7 @@ class ExtendTest(ProcessTest):
         aggregator.kill()
         aggregator = space.start_aggregator(log_name="again", listen=aggregator.grpc)
         self.assertIn("extended to 60 rounds", self.extend(aggregator, 60), "a repeat is harmless")
-        self.assertIn("and is extended by more", self.extend(aggregator, 59, code=3))
+        self.assertIn(": ask for more than that", self.extend(aggregator, 59, code=3))
         self.assert_ended_at(60, workers, archiver)
         rates = self.rates()
         self.assertEqual(len(rates), 60)
@@ -248,7 +248,7 @@ class RestoreTest(ProcessTest):
         run_id = json.loads(space.distroctl("run", "show", aggregator.grpc, "--insecure", "--output", "json"))["run_id"]
         self.lose(aggregator)
         self.assertIn(f"restored {run_id} in {space.data_dir}: it continues at round {copy}", self.restore())
-        self.assertIn("holds something already", self.restore(code=3))
+        self.assertIn("is not empty: give a new folder", self.restore(code=3))
         again = space.start_aggregator("--run", space.folder / "run.json", "--model", space.folder / "model", log_name="again",
                                        listen=aggregator.grpc)
         second = self.archive(again.grpc, "archiver_again")

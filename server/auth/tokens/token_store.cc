@@ -37,7 +37,7 @@ TokenStore::TokenStore(std::string path, const Clock* clock, Log* log, AuthObser
             if (table.ok()) {
               log->Info("tokens reloaded", {{"file", path}, {"tokens", (*table)->size()}});
             } else {
-              log->Error("tokens not reloaded: those of before stay valid",
+              log->Error("tokens not reloaded: the previous ones stay valid",
                          {{"reason", table.status()}});
             }
             observer->OnCredentialsReloaded("tokens", table.ok());

@@ -41,7 +41,7 @@ void LinkSequence::Call(Input* input, const v1::LinkNeeds& needs) {
 
 LinkSequence::Link LinkSequence::Begin(Input* input, const v1::LinkNeeds& needs) const {
   Link link;
-  auto stream = gate_->Open(server::StreamKind::kLink, [](const absl::Status&) {});
+  auto stream = limiter_->Open(server::StreamKind::kLink, [](const absl::Status&) {});
   RequireCode(stream.status(), {StatusCode::kResourceExhausted}, "Open");
   if (!stream.ok()) return link;
   link.stream = *std::move(stream);

@@ -14,7 +14,7 @@
 
 #include "common/base/clock.h"
 #include "server/call/link_call.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "tests/server/call/sequence_input.h"
 
 namespace distro::testing {
@@ -22,7 +22,8 @@ namespace distro::testing {
 class LinkSequence {
  public:
   // Both are borrowed.
-  LinkSequence(server::StreamGate* gate, const Clock* clock) : gate_(gate), clock_(clock) {}
+  LinkSequence(server::StreamLimiter* limiter, const Clock* clock)
+      : limiter_(limiter), clock_(clock) {}
 
   // Begins a measurement, sends some messages of one, or ends one; the bytes decide.
   void Call(Input* input, const v1::LinkNeeds& needs);
@@ -31,7 +32,7 @@ class LinkSequence {
 
  private:
   struct Link {
-    std::unique_ptr<server::GatedStream> stream;
+    std::unique_ptr<server::LimitedStream> stream;
     std::unique_ptr<server::LinkCall> call;
     uint64_t received = 0;
     int answers = 0;
@@ -40,7 +41,7 @@ class LinkSequence {
   // False: the call ended.
   static bool Message(const v1::MeasureLinkRequest& request, Link* link);
 
-  server::StreamGate* const gate_;
+  server::StreamLimiter* const limiter_;
   const Clock* const clock_;
   const std::string noise_ = server::LinkNoise();
   std::map<uint32_t, Link> links_;

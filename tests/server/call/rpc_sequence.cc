@@ -15,7 +15,7 @@
 #include "common/base/version.h"
 #include "common/round_log/round_assembler.h"
 #include "server/call/upload_call.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/log/round_log.h"
 #include "server/round/round_manager.h"
 #include "tests/server/call/link_sequence.h"
@@ -54,11 +54,11 @@ constexpr uint64_t kRounds = 6;
 const std::array<std::string, 6> kNames = {"a", "b", "c", "Not a name", "", "quite-another"};
 
 struct Upload {
-  std::unique_ptr<server::GatedStream> stream;
+  std::unique_ptr<server::LimitedStream> stream;
   std::unique_ptr<server::UploadCall> call;
 };
 
-struct Follower {
+struct OpenSubscription {
   std::unique_ptr<server::Subscription> subscription;
   std::unique_ptr<RoundAssembler> assembler;
 };
@@ -118,9 +118,9 @@ class Sequence {
   }
   void End() {
     uploads_.clear();
-    followers_.clear();
+    subscriptions_.clear();
     links_.Clear();
-    Require(gate_.inflight()->used() == 0, "bytes that nobody holds are counted");
+    Require(limiter_.inflight()->used() == 0, "bytes that nobody holds are counted");
     manager_ = nullptr;
   }
 
@@ -200,12 +200,12 @@ class Sequence {
   void BeginUpload() {
     Upload& upload = uploads_[input_.Below(4)];
     upload = {};
-    auto stream = gate_.Open(server::StreamKind::kUpload, [](const absl::Status&) {});
+    auto stream = limiter_.Open(server::StreamKind::kUpload, [](const absl::Status&) {});
     RequireCode(stream.status(), {StatusCode::kResourceExhausted}, "Open");
     if (!stream.ok()) return;
     upload.stream = *std::move(stream);
     upload.call =
-        std::make_unique<server::UploadCall>(manager_.get(), gate_.inflight(), &observer_);
+        std::make_unique<server::UploadCall>(manager_.get(), limiter_.inflight(), &observer_);
     v1::UploadUpdateRequest request;
     v1::UploadHeader* header = request.mutable_header();
     *header->mutable_worker() = Identity();
@@ -250,7 +250,7 @@ class Sequence {
     const auto answer = upload->call->Take(request, upload->stream.get());
     if (!answer.ok()) CheckUpload(answer.status());
     if (!answer.ok()) *upload = {};
-    Require(gate_.inflight()->used() <= kInflightBytes, "more bytes arriving than allowed");
+    Require(limiter_.inflight()->used() <= kInflightBytes, "more bytes arriving than allowed");
   }
   void CheckUpload(const absl::Status& status) {
     RequireCode(status,
@@ -285,25 +285,24 @@ class Sequence {
                 "Subscribe");
     if (!subscription.ok()) return;
     (*subscription)->Listen({});
-    Follower& follower = followers_[byte % 3];
-    follower = {*std::move(subscription),
-                std::make_unique<RoundAssembler>(run_->layout.get(), from)};
+    OpenSubscription& open = subscriptions_[byte % 3];
+    open = {*std::move(subscription), std::make_unique<RoundAssembler>(run_->layout.get(), from)};
   }
 
   void Follow() {
-    Follower& follower = followers_[input_.Below(3)];
-    for (int frames = input_.Below(32); frames > 0 && follower.subscription != nullptr; --frames) {
-      auto bytes = follower.subscription->Next();
+    OpenSubscription& open = subscriptions_[input_.Below(3)];
+    for (int frames = input_.Below(32); frames > 0 && open.subscription != nullptr; --frames) {
+      auto bytes = open.subscription->Next();
       RequireCode(bytes.status(),
                   {StatusCode::kOutOfRange, StatusCode::kAborted, StatusCode::kCancelled,
                    StatusCode::kUnavailable, StatusCode::kFailedPrecondition,
                    StatusCode::kPermissionDenied},
                   "SubscribeRounds");
-      if (!bytes.ok()) follower = {};
+      if (!bytes.ok()) open = {};
       if (!bytes.ok() || *bytes == nullptr) return;
       v1::SubscribeRoundsResponse frame;
       Require(frame.ParseFromString(**bytes), "a frame that cannot be parsed");
-      auto event = follower.assembler->Add(std::move(frame));
+      auto event = open.assembler->Add(std::move(frame));
       Require(event.ok(), event.status().ToString());
       if (const auto* commit = std::get_if<CommittedRound>(&*event)) Committed(*commit);
     }
@@ -313,7 +312,7 @@ class Sequence {
     const auto [it, added] = chain_.emplace(next, commit.hash);
     Require(added || it->second == commit.hash, "two followers hold different rounds");
     Require(rounds_->HashBefore(next) == commit.hash,
-            "a follower holds another round than the log");
+            "a subscription holds another round than the log");
   }
 
   void Leave() {
@@ -324,7 +323,7 @@ class Sequence {
   }
 
   void Step() {
-    const auto next = manager_->Step();
+    const auto next = manager_->round_thread().Step();
     if (claimed_ && ReasonOf(next.status()) == "fenced") {
       End();
       Start();
@@ -338,7 +337,7 @@ class Sequence {
   void Pass() {
     constexpr int64_t kSeconds[] = {0, 1, 5, 19, 21, 61};
     clock_.Advance(absl::Seconds(kSeconds[input_.Below(6)]));
-    gate_.Sweep();
+    limiter_.StopStalled();
   }
   void Rarely() {
     const uint8_t byte = input_.Byte();
@@ -355,14 +354,15 @@ class Sequence {
     const std::string& name = kNames[byte / 8 % kNames.size()];
     switch (byte % 5) {
       case 0:
-        return RequireCode(manager_->Pause(std::string(input_.Byte(), 'x')),
+        return RequireCode(manager_->decisions().Pause(std::string(input_.Byte(), 'x')),
                            {StatusCode::kInvalidArgument}, "Pause");
       case 1:
-        return RequireCode(manager_->Resume(), {}, "Resume");
+        return RequireCode(manager_->decisions().Resume(), {}, "Resume");
       case 2:
-        return RequireCode(manager_->Evict(name, "test"), {StatusCode::kInvalidArgument}, "Evict");
+        return RequireCode(manager_->decisions().Evict(name, "test"),
+                           {StatusCode::kInvalidArgument}, "Evict");
       case 3:
-        return RequireCode(manager_->Admit(name),
+        return RequireCode(manager_->decisions().Admit(name),
                            {StatusCode::kInvalidArgument, StatusCode::kNotFound}, "Admit");
       default:
         return ReportState();
@@ -385,17 +385,17 @@ class Sequence {
   FakeClock clock_;
   Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
   SilentObserver observer_;
-  server::StreamGate gate_{
+  server::StreamLimiter limiter_{
       {.inflight_bytes = kInflightBytes, .worker_bytes_per_second = 64 << 10, .streams = 3},
       &clock_};
-  LinkSequence links_{&gate_, &clock_};
+  LinkSequence links_{&limiter_, &clock_};
   std::shared_ptr<const server::RunIdentity> run_;
   std::unique_ptr<server::RoundLog> rounds_;
   std::unique_ptr<server::AdmissionStore> admission_;
   std::unique_ptr<server::SnapshotStore> snapshots_;
   std::unique_ptr<server::RoundManager> manager_;
   std::map<uint32_t, Upload> uploads_;
-  std::map<uint32_t, Follower> followers_;
+  std::map<uint32_t, OpenSubscription> subscriptions_;
   std::map<RoundId, uint64_t> chain_;  // hashes that followers saw
   RoundId head_;
   uint64_t epoch_ = 0;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -175,12 +176,12 @@ TEST_F(CommitFaultsTest, ATemporaryFileOfAnotherProcessIsNeverLinked) {
   auto writer = *rounds_->Begin(RoundId(1));
   const testing::BuiltRound round = Next(*rounds_);
   for (uint32_t i = 0; i < layout_.segments(); ++i) {
-    ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
+    ASSERT_TRUE(writer.AddSegment(SegmentId(i), round.payloads[i]).ok());
   }
   auto other = *RoundLog::Open(Dir(), &layout_, 0, Disk::Real(), &log_);
   auto others_writer = *other->Begin(RoundId(1));
-  ASSERT_TRUE(others_writer->AddSegment(SegmentId(0), "unfinished").ok());
-  EXPECT_FALSE(writer->Commit(round.header_bytes()).ok());
+  ASSERT_TRUE(others_writer.AddSegment(SegmentId(0), "unfinished").ok());
+  EXPECT_FALSE(rounds_->Commit(std::move(writer), round.header_bytes()).ok());
   ExpectNothingWasPublished();
   ExpectARetryCommits();
 }
@@ -190,11 +191,12 @@ TEST_F(CommitFaultsTest, AForeignFileUnderTheFinalNameStays) {
   auto writer = *rounds_->Begin(RoundId(1));
   const testing::BuiltRound round = Next(*rounds_);
   for (uint32_t i = 0; i < layout_.segments(); ++i) {
-    ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
+    ASSERT_TRUE(writer.AddSegment(SegmentId(i), round.payloads[i]).ok());
   }
   ASSERT_TRUE(Write(other->get()).ok());
   disk_.Fail({.operation = DiskOperation::kLink, .error_number = EIO, .times = 1});
-  EXPECT_EQ(FailedDiskOperation(writer->Commit(round.header_bytes())), DiskOperation::kLink);
+  EXPECT_EQ(FailedDiskOperation(rounds_->Commit(std::move(writer), round.header_bytes())),
+            DiskOperation::kLink);
   EXPECT_TRUE(std::filesystem::exists(Path(kFinalName)));
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -41,9 +42,9 @@ class EpochFileTest : public LogFixture {
     round.header.set_epoch(epoch);
     auto writer = *log->Begin(log->next_round());
     for (uint32_t i = 0; i < layout_.segments(); ++i) {
-      ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
+      ASSERT_TRUE(writer.AddSegment(SegmentId(i), round.payloads[i]).ok());
     }
-    ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+    ASSERT_TRUE(log->Commit(std::move(writer), round.header_bytes()).ok());
   }
 
   uint64_t random_ = 0;  // of the next starts

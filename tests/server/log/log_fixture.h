@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -40,10 +41,10 @@ class LogFixture : public ::testing::Test {
     auto writer = log->Begin(log->next_round());
     if (!writer.ok()) return writer.status();
     for (uint32_t i = layout_.segments(); i-- > 0;) {
-      const absl::Status status = (*writer)->AddSegment(SegmentId(i), round.payloads[i]);
+      const absl::Status status = writer->AddSegment(SegmentId(i), round.payloads[i]);
       if (!status.ok()) return status;
     }
-    return (*writer)->Commit(round.header_bytes());
+    return log->Commit(*std::move(writer), round.header_bytes());
   }
 
   testing::BuiltRound Next(const RoundLog& log) const {

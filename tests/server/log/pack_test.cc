@@ -65,8 +65,8 @@ class PackTest : public LogFixture {
   void PruneAsBefore(uint64_t round) {
     const std::string path = Path(RecordName(RoundId(round)));
     const std::string header = (*RecordReader::Open(path, RecordKind::kRound))->header_bytes();
-    auto file = RecordFileWriter::Create({Disk::Real(), Dir(), path + ".tmp", path},
-                                         RecordKind::kPruned, RoundId(round), 0);
+    auto file = RecordWriter::Create({Disk::Real(), Dir(), path + ".tmp", path},
+                                     RecordKind::kPruned, RoundId(round), 0);
     ASSERT_TRUE(file->Replace(header).ok());
   }
 

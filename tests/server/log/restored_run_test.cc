@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <utility>
 
 #include "common/base/checksum.h"
 #include "common/base/file.h"
@@ -95,11 +96,11 @@ TEST_F(RestoredRunTest, TheLogGoesOnAfterTheCopy) {
   EXPECT_EQ((*log)->Header(RoundId(kRound - 1))->round(), kRound - 1);
   const testing::BuiltRound next =
       testing::BuildRound(layout_, RoundId(kRound), restored_.snapshot.log_hash());
-  const auto writer = (*log)->Begin(RoundId(kRound));
+  auto writer = (*log)->Begin(RoundId(kRound));
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (uint32_t s = 0; s < layout_.segments(); ++s)
-    ASSERT_TRUE((*writer)->AddSegment(SegmentId(s), next.payloads[s]).ok());
-  ASSERT_TRUE((*writer)->Commit(next.header.SerializeAsString()).ok());
+    ASSERT_TRUE(writer->AddSegment(SegmentId(s), next.payloads[s]).ok());
+  ASSERT_TRUE((*log)->Commit(*std::move(writer), next.header.SerializeAsString()).ok());
   EXPECT_TRUE((*log)->Prune(RoundId(kRound + 1)).ok());
   EXPECT_TRUE((*log)->pruned(RoundId(kRound)));
   const auto again = RoundLog::Open(folder_.File("data/rounds"), &layout_, 2, &disk_, &log_);

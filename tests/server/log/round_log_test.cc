@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -80,7 +81,7 @@ TEST_F(RoundLogTest, AKillBeforeTheLinkLeavesTheRoundUncommitted) {
       auto writer = (*log)->Begin(RoundId(1));
       ASSERT_TRUE(writer.ok()) << writer.status();
       for (size_t i = 0; i < segments; ++i) {
-        ASSERT_TRUE((*writer)->AddSegment(SegmentId(i), round.payloads[i]).ok());
+        ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
       }
       for (const auto& entry : std::filesystem::directory_iterator(Dir())) {
         if (entry.path().extension() != ".tmp") continue;
@@ -116,7 +117,7 @@ TEST_F(RoundLogTest, AnUncommittedWriterLeavesNothing) {
   auto log = Open();
   {
     auto writer = (*log)->Begin(RoundId(0));
-    ASSERT_TRUE((*writer)->AddSegment(SegmentId(0), "x").ok());
+    ASSERT_TRUE(writer->AddSegment(SegmentId(0), "x").ok());
     EXPECT_EQ(FilesThatEndWith(".tmp"), 1);
   }
   EXPECT_EQ(FilesThatEndWith(".tmp"), 0);
@@ -129,10 +130,10 @@ TEST_F(RoundLogTest, FencesTheSecondWriterOfARound) {
   const testing::BuiltRound round = Next(**two);
   auto writer = (*two)->Begin(RoundId(1));
   for (uint32_t i = 0; i < 3; ++i) {
-    ASSERT_TRUE((*writer)->AddSegment(SegmentId(i), round.payloads[i]).ok());
+    ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
   }
   ASSERT_TRUE(Write(one->get()).ok());
-  const absl::Status status = (*writer)->Commit(round.header_bytes());
+  const absl::Status status = (*two)->Commit(*std::move(writer), round.header_bytes());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("0000000001.record: fenced"));
   EXPECT_EQ((*two)->next_round(), RoundId(1));
@@ -155,7 +156,7 @@ TEST_F(RoundLogTest, WritesRoundsInTurnOnly) {
   EXPECT_EQ((*log)->Begin(RoundId(2)).status().code(), absl::StatusCode::kFailedPrecondition);
   auto first = (*log)->Begin(RoundId(1));
   ASSERT_TRUE(Write(log->get()).ok());
-  EXPECT_EQ((*first)->Commit("").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*log)->Commit(*std::move(first), "").code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(RoundLogTest, RefusesAHeaderThatDoesNotBelong) {
@@ -165,9 +166,9 @@ TEST_F(RoundLogTest, RefusesAHeaderThatDoesNotBelong) {
   const auto expect_refused = [&](const testing::BuiltRound& round, const std::string& message) {
     auto writer = (*log)->Begin(RoundId(1));
     for (uint32_t i = 0; i < round.payloads.size(); ++i) {
-      ASSERT_TRUE((*writer)->AddSegment(SegmentId(i), round.payloads[i]).ok());
+      ASSERT_TRUE(writer->AddSegment(SegmentId(i), round.payloads[i]).ok());
     }
-    const absl::Status status = (*writer)->Commit(round.header_bytes());
+    const absl::Status status = (*log)->Commit(*std::move(writer), round.header_bytes());
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   };
@@ -194,10 +195,10 @@ TEST_F(RoundLogTest, RefusesASegmentTwiceEmptyOrUnknown) {
   Fill(0);
   auto log = Open();
   auto writer = (*log)->Begin(RoundId(0));
-  ASSERT_TRUE((*writer)->AddSegment(SegmentId(0), "x").ok());
-  EXPECT_EQ((*writer)->AddSegment(SegmentId(0), "x").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ((*writer)->AddSegment(SegmentId(1), "").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ((*writer)->AddSegment(SegmentId(3), "x").code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(writer->AddSegment(SegmentId(0), "x").ok());
+  EXPECT_EQ(writer->AddSegment(SegmentId(0), "x").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(writer->AddSegment(SegmentId(1), "").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(writer->AddSegment(SegmentId(3), "x").code(), absl::StatusCode::kInvalidArgument);
 }
 
 // A file size limit stands for a full disk: the write fails in the middle, nothing is published,

@@ -1,6 +1,8 @@
 // What /metrics exports is what docs/metrics.md says, in both directions.
 #include "server/metrics/metrics.h"
 
+#include <utility>
+
 #include "common/base/version.h"
 #include "gmock/gmock.h"
 #include "server/metrics/part_metrics.h"
@@ -49,7 +51,7 @@ TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
   metrics.SetCertificateExpiry(clock.WallNow());
   metrics.OnSegmentResult(ResultOf(2, 1, 1), {});
   auto families = metrics.Collect(host, folder.path());
-  for (auto& family : server::StreamMetrics(server::StreamGate({}, &clock)))
+  for (auto& family : server::StreamMetrics(server::StreamLimiter({}, &clock)))
     families.push_back(std::move(family));
   for (auto& family : server::ConnectionMetrics(server::ConnectionTable({})))
     families.push_back(std::move(family));
@@ -84,8 +86,8 @@ TEST(AggregatorMetricsTest, TheRoundIsTheLogsAlsoBeforeAnyOpens) {
       const BuiltRound round = BuildRound(layout, RoundId(t), rounds->HashBefore(RoundId(t)));
       auto writer = *rounds->Begin(RoundId(t));
       for (uint32_t s = 0; s < layout.segments(); ++s)
-        ASSERT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
-      ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+        ASSERT_TRUE(writer.AddSegment(SegmentId(s), round.payloads[s]).ok());
+      ASSERT_TRUE(rounds->Commit(std::move(writer), round.header_bytes()).ok());
     }
   }
   server::AggregatorMetrics metrics(&clock, true);

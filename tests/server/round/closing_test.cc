@@ -19,14 +19,15 @@ class ClosingTest : public ::testing::Test {
       v1::UploadHeader header;
       header.mutable_worker()->set_name(name);
       header.mutable_worker()->set_incarnation(1);
-      EXPECT_TRUE(round_.BeginUpload(header, Standing{}).ok());
+      EXPECT_TRUE(round_.BeginUpload(header, Restrictions{}).ok());
       for (const uint32_t s : {0u, 1u}) Put(header.worker(), s);
     }
   }
   void Put(const v1::WorkerIdentity& worker, uint32_t segment) {
     EXPECT_TRUE(round_
                     .Put(worker, SegmentId(segment),
-                         testing::UpdatePayload(*run_->layout, RoundId(4), SegmentId(segment), 1),
+                         ReceivedPayload(testing::UpdatePayload(*run_->layout, RoundId(4),
+                                                                SegmentId(segment), 1)),
                          absl::Seconds(segment))
                     .ok());
   }

@@ -16,7 +16,7 @@ using absl::Seconds;
 
 class ControlTest : public ::testing::Test {
  protected:
-  void OpenRound() { course_.Open(members_, absl::InfiniteDuration(), SegmentId(0), Seconds(0)); }
+  void OpenRound() { position_.Open(members_, absl::InfiniteDuration(), SegmentId(0), Seconds(0)); }
   int Lines(const std::string& text) const {
     return static_cast<int>(std::ranges::count_if(
         lines_, [&](const std::string& line) { return absl::StrContains(line, text); }));
@@ -27,8 +27,8 @@ class ControlTest : public ::testing::Test {
            [this](absl::string_view line) { lines_.emplace_back(line); }};
   std::shared_ptr<const RunIdentity> run_ = testing::SmallRun(testing::SmallConfig());
   Membership members_{{.max_workers = 8, .lease = Seconds(30)}, &log_};
-  Course course_{run_.get(), EpochId(1), 8, RoundId(4)};
-  Control control_{&course_, &log_};
+  RunPosition position_{run_.get(), EpochId(1), 8, RoundId(4)};
+  Control control_{&position_, &log_};
 };
 
 TEST_F(ControlTest, APauseShowsBetweenRoundsOnly) {
@@ -38,7 +38,7 @@ TEST_F(ControlTest, APauseShowsBetweenRoundsOnly) {
   EXPECT_TRUE(control_.paused());
   EXPECT_EQ(control_.state(), v1::RUN_STATE_TRAINING);
   EXPECT_TRUE(control_.CheckOpen(Seconds(0)).ok()) << "the open round goes on";
-  course_.Finish({});
+  position_.Finish({});
   control_.ShowPause();
   EXPECT_EQ(control_.state(), v1::RUN_STATE_PAUSED);
   EXPECT_EQ(control_.reason(), "paused: a new disk");

@@ -14,7 +14,7 @@ TEST_F(ManagerAdminTest, APauseLetsTheOpenRoundEndAndOutlivesARestart) {
   Start(Config(1));
   Activate("a");
   Step();
-  ASSERT_TRUE(manager_->Pause("moving house").ok());
+  ASSERT_TRUE(manager_->decisions().Pause("moving house").ok());
   Upload("a", 0);
   Step();
   EXPECT_EQ(observer_.rounds, 1);
@@ -27,7 +27,7 @@ TEST_F(ManagerAdminTest, APauseLetsTheOpenRoundEndAndOutlivesARestart) {
   Step();
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_PAUSED);
   EXPECT_EQ(manager_->Heartbeat(BeatOf("a"))->run_state(), v1::RUN_STATE_PAUSED);
-  ASSERT_TRUE(manager_->Resume().ok());
+  ASSERT_TRUE(manager_->decisions().Resume().ok());
   Step();
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_TRAINING);
   Upload("a", 1);
@@ -40,8 +40,8 @@ TEST_F(ManagerAdminTest, ADecisionThatIsNotStoredIsNotTaken) {
   Activate("a");
   Step();
   disk_.Fail({.path_part = "admission"});
-  EXPECT_EQ(ReasonOf(manager_->Pause("x")), "disk");
-  EXPECT_EQ(ReasonOf(manager_->Evict("a", "x")), "disk");
+  EXPECT_EQ(ReasonOf(manager_->decisions().Pause("x")), "disk");
+  EXPECT_EQ(ReasonOf(manager_->decisions().Evict("a", "x")), "disk");
   EXPECT_EQ(StateOf("a"), v1::MEMBER_STATE_ACTIVE);
   Upload("a", 0);
   Step();
@@ -61,9 +61,10 @@ TEST_F(ManagerAdminTest, AnEvictedWorkerLeavesTheOpenRound) {
   Upload("a", 0);
   Step();  // segment 0 closes
   UploadSegments(*ticket, 1, 2);
-  ASSERT_TRUE(manager_->Evict("b", "runs elsewhere").ok());
+  ASSERT_TRUE(manager_->decisions().Evict("b", "runs elsewhere").ok());
   const auto refused = manager_->AddPayload(
-      *ticket, SegmentId(2), testing::UpdatePayload(*run_->layout, RoundId(0), SegmentId(2), 2));
+      *ticket, SegmentId(2),
+      ReceivedPayload(testing::UpdatePayload(*run_->layout, RoundId(0), SegmentId(2), 2)));
   EXPECT_EQ(refused.status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(ReasonOf(refused.status()), "quarantined");
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("runs elsewhere"));
@@ -79,14 +80,14 @@ TEST_F(ManagerAdminTest, AnEvictedNameStaysOutUntilItIsAdmitted) {
   Start(Config(1));
   Activate("a");
   Step();
-  ASSERT_TRUE(manager_->Evict("b", "").ok());
+  ASSERT_TRUE(manager_->decisions().Evict("b", "").ok());
   EXPECT_EQ(ReasonOf(manager_->Join(JoinOf("b")).status()), "quarantined");
   Start(Config(1));
   EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_QUARANTINED);
   EXPECT_EQ(manager_->Heartbeat(BeatOf("b"))->directive(), v1::DIRECTIVE_QUARANTINED);
   EXPECT_EQ(ReasonOf(manager_->Join(JoinOf("b")).status()), "quarantined");
-  EXPECT_EQ(manager_->Admit("c").code(), StatusCode::kNotFound);
-  ASSERT_TRUE(manager_->Admit("b").ok());
+  EXPECT_EQ(manager_->decisions().Admit("c").code(), StatusCode::kNotFound);
+  ASSERT_TRUE(manager_->decisions().Admit("b").ok());
   EXPECT_TRUE(manager_->Join(JoinOf("b")).ok());
   Start(Config(1));
   EXPECT_TRUE(manager_->Join(JoinOf("b")).ok());
@@ -103,7 +104,7 @@ TEST_F(ManagerAdminTest, AnEvictionReachesASubscriptionThatHasJustBegun) {
   request.set_run_id(run_->run_id);
   const auto subscription = manager_->Subscribe(request);
   ASSERT_TRUE(subscription.ok()) << subscription.status();
-  ASSERT_TRUE(manager_->Evict("b", "runs elsewhere").ok());
+  ASSERT_TRUE(manager_->decisions().Evict("b", "runs elsewhere").ok());
   (*subscription)->Listen({});
   const absl::Status status = (*subscription)->Next().status();
   EXPECT_EQ(status.code(), StatusCode::kPermissionDenied) << status;
@@ -127,10 +128,12 @@ TEST_F(ManagerAdminTest, ANewerProcessReachesTheSubscriptionOfTheOneBefore) {
 
 TEST_F(ManagerAdminTest, LongReasonsAndBadNamesAreRefused) {
   Start(Config(1));
-  EXPECT_EQ(manager_->Pause(std::string(201, 'x')).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(manager_->Evict("a", std::string(201, 'x')).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(manager_->Evict("No Name", "").code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(manager_->Evict("a", std::string(200, 'x')).ok());
+  EXPECT_EQ(manager_->decisions().Pause(std::string(201, 'x')).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(manager_->decisions().Evict("a", std::string(201, 'x')).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(manager_->decisions().Evict("No Name", "").code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(manager_->decisions().Evict("a", std::string(200, 'x')).ok());
 }
 
 TEST_F(ManagerAdminTest, AQuarantineByARuleIsStoredByItself) {
@@ -144,7 +147,7 @@ TEST_F(ManagerAdminTest, AQuarantineByARuleIsStoredByItself) {
   for (int i = 0; i < 3; ++i) manager_->CountInvalidUpload(*ticket);
   EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_QUARANTINED);
   EXPECT_EQ(observer_.changes["invalid_updates"], 1);
-  EXPECT_EQ(*manager_->Step(), absl::Seconds(1));
+  EXPECT_EQ(*manager_->round_thread().Step(), absl::Seconds(1));
   EXPECT_EQ(admission_->value().quarantined_size(), 0);
   disk_.Heal();
   clock_.Advance(absl::Seconds(1));

@@ -56,7 +56,7 @@ class ManagerDeltasTest : public testing::ManagerTest {
     for (SegmentId s(0); s.value() < run_->layout->segments(); s = s.Next()) {
       const SharedBytes payload = Payload(round, s, sign, code);
       DISTRO_RETURN_IF_ERROR(run_->method->CheckUpdate(*payload, {round, s}, ticket.step));
-      DISTRO_RETURN_IF_ERROR(manager_->AddPayload(ticket, s, payload).status());
+      DISTRO_RETURN_IF_ERROR(manager_->AddPayload(ticket, s, ReceivedPayload(payload)).status());
     }
     return absl::OkStatus();
   }

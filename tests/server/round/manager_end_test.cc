@@ -40,7 +40,7 @@ TEST_F(ManagerEndTest, ADrainLetsTheOpenRoundCommitAndOpensNoOther) {
 TEST_F(ManagerEndTest, ADrainEndsAtItsGrace) {
   OpenRound(Config(1));
   manager_->Drain();
-  EXPECT_EQ(*manager_->Step(), Seconds(30));
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(30));
   clock_.Advance(Seconds(29));
   Step();
   EXPECT_FALSE(Drained());
@@ -55,7 +55,7 @@ TEST_F(ManagerEndTest, ADrainEndsWithTheDeadlineOfTheRound) {
   config.mutable_round_deadline()->set_seconds(10);
   OpenRound(config);
   manager_->Drain();
-  EXPECT_EQ(*manager_->Step(), Seconds(10));
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(10));
   clock_.Advance(Seconds(10));
   Step();
   EXPECT_TRUE(Drained());
@@ -101,7 +101,7 @@ TEST_F(ManagerEndTest, ALaterEpochFencesFromEveryRequest) {
     EXPECT_EQ(answer.code(), StatusCode::kFailedPrecondition) << request;
     EXPECT_EQ(ReasonOf(answer), "fenced") << request;
     // One peer's claim: no other peer is refused because of it.
-    EXPECT_TRUE(manager_->Step().ok()) << request;
+    EXPECT_TRUE(manager_->round_thread().Step().ok()) << request;
     EXPECT_TRUE(manager_->Join(JoinOf("c")).ok()) << request;
   }
 }
@@ -118,7 +118,7 @@ TEST_F(ManagerEndTest, EpochsThatFenceNobody) {
   stranger.mutable_worker()->set_incarnation(99);
   stranger.set_epoch(epoch_ + 1);
   EXPECT_EQ(manager_->Heartbeat(stranger)->directive(), v1::DIRECTIVE_REJOIN);
-  ASSERT_TRUE(manager_->Evict("b", "").ok());
+  ASSERT_TRUE(manager_->decisions().Evict("b", "").ok());
   v1::JoinRequest quarantined = JoinOf("b");
   quarantined.set_run_id(run_->run_id);
   quarantined.set_epoch(epoch_ + 1);
@@ -138,7 +138,7 @@ TEST_F(ManagerEndTest, AFailingDiskHoldsTheCommitUntilItIsHealed) {
     const int rounds = observer_.rounds;
     disk_.Fail({.operation = operation, .path_part = "rounds"});
     Upload("a", round);
-    EXPECT_EQ(*manager_->Step(), clock_.MonotonicNow() + Seconds(1)) << name;
+    EXPECT_EQ(*manager_->round_thread().Step(), clock_.MonotonicNow() + Seconds(1)) << name;
     EXPECT_EQ(observer_.rounds, rounds) << name;
     EXPECT_EQ(log_file_->next_round(), RoundId(round)) << name;
     EXPECT_GT(observer_.errors[name], 0) << name;

@@ -39,7 +39,7 @@ class ManagerExtendTest : public testing::ManagerTest {
 TEST_F(ManagerExtendTest, InTheMiddleEveryRecordFromThenOnSaysIt) {
   BeginRun(4);
   Train(0, 1);
-  const auto extension = manager_->Extend(8);
+  const auto extension = manager_->decisions().Extend(8);
   ASSERT_TRUE(extension.ok()) << extension.status();
   EXPECT_EQ(extension->from_round(), 2u) << "round 1 is open: its rate is told";
   EXPECT_EQ(manager_->status().rounds, 8u);
@@ -60,7 +60,7 @@ TEST_F(ManagerExtendTest, ARunThatIsDoneOpensRoundsAgain) {
   BeginRun(2);
   Train(0, 2);
   ASSERT_EQ(manager_->status().state, v1::RUN_STATE_DONE);
-  ASSERT_TRUE(manager_->Extend(4).ok());
+  ASSERT_TRUE(manager_->decisions().Extend(4).ok());
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_WAITING);
   EXPECT_THAT(manager_->status().reason, HasSubstr("extended to 4 rounds"));
   Activate("a");
@@ -75,7 +75,7 @@ TEST_F(ManagerExtendTest, ARunThatIsDoneOpensRoundsAgain) {
 TEST_F(ManagerExtendTest, ARestartFindsIt) {
   BeginRun(2);
   Train(0, 2);
-  ASSERT_TRUE(manager_->Extend(4).ok());
+  ASSERT_TRUE(manager_->decisions().Extend(4).ok());
   Start(Rounds(2));  // before a record has it
   EXPECT_EQ(manager_->status().rounds, 4u);
   Activate("a");
@@ -91,23 +91,23 @@ TEST_F(ManagerExtendTest, ARestartFindsIt) {
 
 TEST_F(ManagerExtendTest, ARepeatIsHarmlessAndFewerAreRefused) {
   BeginRun(4);
-  EXPECT_EQ(manager_->Extend(4).status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(manager_->Extend(3).status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(manager_->Extend((uint64_t{1} << 32) + 1).status().code(),
+  EXPECT_EQ(manager_->decisions().Extend(4).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(manager_->decisions().Extend(3).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(manager_->decisions().Extend((uint64_t{1} << 32) + 1).status().code(),
             StatusCode::kInvalidArgument);
-  const auto first = manager_->Extend(8);
+  const auto first = manager_->decisions().Extend(8);
   ASSERT_TRUE(first.ok());
   Train(0, 2);
-  const auto again = manager_->Extend(8);
+  const auto again = manager_->decisions().Extend(8);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->SerializeAsString(), first->SerializeAsString());
-  EXPECT_EQ(manager_->Extend(7).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(manager_->decisions().Extend(7).status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ManagerExtendTest, WhatIsNotStoredIsNotTaken) {
   BeginRun(2);
   disk_.Fail({.path_part = "admission"});
-  EXPECT_EQ(ReasonOf(manager_->Extend(4).status()), "disk");
+  EXPECT_EQ(ReasonOf(manager_->decisions().Extend(4).status()), "disk");
   EXPECT_EQ(manager_->status().rounds, 2u);
   Train(0, 2);
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_DONE);
@@ -120,7 +120,7 @@ TEST_F(ManagerExtendTest, ADoneRunThatWouldLearnNothingIsRefused) {
   Activate("a");
   Step();
   Train(0, 1);
-  const absl::Status status = manager_->Extend(4).status();
+  const absl::Status status = manager_->decisions().Extend(4).status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("min_learning_rate is 0"));
 }
@@ -135,7 +135,7 @@ TEST_F(ManagerExtendTest, SubscriptionsFollowAgainAfterTheEnd) {
   const auto ended = manager_->Subscribe(request);
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ((*ended)->Next().status().code(), StatusCode::kOutOfRange);
-  ASSERT_TRUE(manager_->Extend(3).ok());
+  ASSERT_TRUE(manager_->decisions().Extend(3).ok());
   Activate("a");
   Step();
   const auto goes_on = manager_->Subscribe(request);

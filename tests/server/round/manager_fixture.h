@@ -69,7 +69,7 @@ class ManagerTest : public ::testing::Test {
                                               &observer_,
                                               options_});
   }
-  void Step() { EXPECT_TRUE(manager_->Step().ok()); }
+  void Step() { EXPECT_TRUE(manager_->round_thread().Step().ok()); }
   v1::WorkerIdentity Identity(const std::string& name) {
     v1::WorkerIdentity identity;
     identity.set_name(name);
@@ -118,9 +118,10 @@ class ManagerTest : public ::testing::Test {
   // Segments [first, end) of the worker's update.
   void UploadSegments(const server::UploadTicket& ticket, uint32_t first, uint32_t end) {
     for (uint32_t s = first; s < end; ++s) {
-      const auto taken = manager_->AddPayload(
-          ticket, SegmentId(s), UpdatePayload(*run_->layout, ticket.round, SegmentId(s), s));
-      ASSERT_TRUE(taken.ok()) << taken.status();
+      const auto result = manager_->AddPayload(
+          ticket, SegmentId(s),
+          server::ReceivedPayload(UpdatePayload(*run_->layout, ticket.round, SegmentId(s), s)));
+      ASSERT_TRUE(result.ok()) << result.status();
     }
   }
   void Upload(const std::string& name, uint64_t round, uint64_t state_hash = kInitialStateHash) {

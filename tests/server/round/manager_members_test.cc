@@ -75,7 +75,7 @@ TEST_F(ManagerMembersTest, SomebodySilentIsNotWaitedForUntilItIsHeard) {
   options_.suspect_after = Seconds(10);
   OpenRound(Config(2), {"a", "b"});
   Upload("a", 0);
-  EXPECT_EQ(*manager_->Step(), Seconds(10));
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(10));
   clock_.Advance(Seconds(9));
   Beat("a");
   clock_.Advance(Seconds(1));
@@ -90,7 +90,7 @@ TEST_F(ManagerMembersTest, TellsSinceWhenAWorkerIsInItsState) {
   const absl::Duration start = clock_.MonotonicNow();
   OpenRound(Config(2), {"a", "b"});
   clock_.Advance(Seconds(7));
-  ASSERT_TRUE(manager_->Evict("b", "too slow").ok());
+  ASSERT_TRUE(manager_->decisions().Evict("b", "too slow").ok());
   Step();
   clock_.Advance(Seconds(5));
   const server::RunStatus status = manager_->status();

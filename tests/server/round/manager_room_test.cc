@@ -1,4 +1,6 @@
 // Rounds too large for any record: refused, or made smaller.
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "common/round_log/header_bound.h"
 #include "gmock/gmock.h"
@@ -45,12 +47,12 @@ class ManagerRoomTest : public testing::ManagerTest {
     clock_.Advance(options_.lease);
     Beat(Name(0));
     Step();
-    const auto taken = Begin(Name(0), round);
-    ASSERT_TRUE(taken.ok()) << taken.status();
+    const auto result = Begin(Name(0), round);
+    ASSERT_TRUE(result.ok()) << result.status();
     for (uint32_t s = 0; s < run_->layout->segments(); ++s) {
       const auto payload =
           testing::UpdatePayload(*run_->layout, RoundId(round), SegmentId(s), s, /*k=*/1);
-      ASSERT_TRUE(manager_->AddPayload(*taken, SegmentId(s), payload).ok());
+      ASSERT_TRUE(manager_->AddPayload(*result, SegmentId(s), ReceivedPayload(payload)).ok());
     }
     Step();
   }
@@ -70,7 +72,7 @@ TEST_F(ManagerRoomTest, ARecordThatTheLogRefusesIsFinalAndNoDiskError) {
   Beat("a");
   Step();
   Upload("a", 0);
-  const absl::Status ended = manager_->Step().status();
+  const absl::Status ended = manager_->round_thread().Step().status();
   EXPECT_EQ(ended.code(), StatusCode::kInternal) << ended;
   EXPECT_THAT(std::string(ended.message()), HasSubstr("a round that cannot be stored"));
   EXPECT_EQ(manager_->status().disk_error, "");
@@ -129,8 +131,8 @@ TEST_F(ManagerRoomTest, AnEarlierRunGoesOnWithAsManyWorkersAsItsNewestRecordHas)
   round.header.set_next_sample(1 << 20);
   auto writer = *log_file_->Begin(RoundId(0));
   for (uint32_t s = 0; s < run_->layout->segments(); ++s)
-    ASSERT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
-  ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+    ASSERT_TRUE(writer.AddSegment(SegmentId(s), round.payloads[s]).ok());
+  ASSERT_TRUE(log_file_->Commit(std::move(writer), round.header_bytes()).ok());
   Start(ForTooMany());
   RunRound(1);
   ASSERT_EQ(observer_.rounds, 1);

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/round_log/log_reference.h"
 #include "gmock/gmock.h"
-#include "server/round/snapshot_desk.h"
+#include "server/round/snapshot_transfers.h"
 #include "tests/server/round/manager_fixture.h"
 
 namespace distro::server {
@@ -125,28 +125,28 @@ TEST_F(ManagerStatesTest, ReportsMustBeOfThisLog) {
 }
 
 // Only the record of the round counts, regardless of an archiver's report.
-TEST_F(ManagerStatesTest, TheLogVouchesForTheHashesOfItsRounds) {
+TEST_F(ManagerStatesTest, TheLogConfirmsTheHashesOfItsRounds) {
   OpenRound(Config(2), {"a", "b"});
   Round({"a", "b"});
   Upload("a", 1, 5);
   Upload("b", 1, 5);
   Step();
-  EXPECT_TRUE(CheckVouched(*log_file_, InfoOf(1, 5)).ok());
-  EXPECT_EQ(CheckVouched(*log_file_, InfoOf(1, 6)).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReasonOf(CheckVouched(*log_file_, InfoOf(2, 5))), "no_reference");
-  EXPECT_EQ(CheckVouched(*log_file_, InfoOf(0, testing::kInitialStateHash)).code(),
+  EXPECT_TRUE(CheckConfirmed(*log_file_, InfoOf(1, 5)).ok());
+  EXPECT_EQ(CheckConfirmed(*log_file_, InfoOf(1, 6)).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(CheckConfirmed(*log_file_, InfoOf(2, 5))), "no_reference");
+  EXPECT_EQ(CheckConfirmed(*log_file_, InfoOf(0, testing::kInitialStateHash)).code(),
             StatusCode::kInvalidArgument);
   v1::SnapshotInfo info = InfoOf(1, 5);
   info.set_log_hash(info.log_hash() ^ 1);
-  EXPECT_EQ(ReasonOf(CheckVouched(*log_file_, info)), "diverged");
+  EXPECT_EQ(ReasonOf(CheckConfirmed(*log_file_, info)), "diverged");
   info.set_round(3);
-  EXPECT_EQ(CheckVouched(*log_file_, info).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckConfirmed(*log_file_, info).code(), StatusCode::kInvalidArgument);
   Upload("a", 2, 6);
   Upload("b", 2, 7);
   Step();
   Start(Config(2));
-  EXPECT_TRUE(CheckVouched(*log_file_, InfoOf(1, 5)).ok());
-  EXPECT_EQ(ReasonOf(CheckVouched(*log_file_, InfoOf(2, 6))), "no_majority");
+  EXPECT_TRUE(CheckConfirmed(*log_file_, InfoOf(1, 5)).ok());
+  EXPECT_EQ(ReasonOf(CheckConfirmed(*log_file_, InfoOf(2, 6))), "no_majority");
 }
 
 }  // namespace

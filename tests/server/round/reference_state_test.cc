@@ -155,11 +155,11 @@ TEST_F(ReferenceStateTest, OfRoundZeroTheRunsOwnSnapshotIsTheReference) {
 TEST_F(ReferenceStateTest, TheArchiversWordMovesNobody) {
   Report("a", right_);
   Report("b", wrong_);
-  state_.AddWitness(kRound, right_);
+  state_.AddReplay(kRound, right_);
   EXPECT_THAT(Names(Commit()), ElementsAre("a", "b"));
   Begin(RoundId(8));
   for (const char* name : {"a", "b", "c"}) Report(name, right_);
-  state_.AddWitness(RoundId(8), wrong_);
+  state_.AddReplay(RoundId(8), wrong_);
   const StateVerdict verdict = Commit();
   EXPECT_EQ(verdict.reference, (LogReference{Hash(right_), true}));
   EXPECT_THAT(verdict.disagree, IsEmpty());
@@ -167,7 +167,7 @@ TEST_F(ReferenceStateTest, TheArchiversWordMovesNobody) {
 
 TEST_F(ReferenceStateTest, AnArchiverThatContradictsTheReferenceIsToldOnce) {
   Report("a", right_);
-  state_.AddWitness(kRound, wrong_);
+  state_.AddReplay(kRound, wrong_);
   EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());  // nothing is committed
   Commit();
   const std::optional<Contradiction> found = state_.TakeContradiction(kRound);
@@ -175,23 +175,23 @@ TEST_F(ReferenceStateTest, AnArchiverThatContradictsTheReferenceIsToldOnce) {
   EXPECT_EQ(found->state_hash, Hash(wrong_));
   EXPECT_EQ(found->reference, Hash(right_));
   EXPECT_EQ(found->tensors, "t1");
-  state_.AddWitness(kRound, other_);
+  state_.AddReplay(kRound, other_);
   EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
 }
 
 TEST_F(ReferenceStateTest, AnArchiverThatReportsLaterIsComparedToo) {
   Report("a", right_);
   Commit();
-  state_.AddWitness(kRound, right_);
+  state_.AddReplay(kRound, right_);
   EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
-  state_.AddWitness(kRound, other_);
+  state_.AddReplay(kRound, other_);
   ASSERT_TRUE(state_.TakeContradiction(kRound).has_value());
 }
 
 TEST_F(ReferenceStateTest, WithoutAReferenceAnArchiverContradictsNothing) {
   Report("a", right_);
   Report("b", wrong_);
-  state_.AddWitness(kRound, other_);
+  state_.AddReplay(kRound, other_);
   Commit();
   EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
 }
@@ -200,7 +200,7 @@ TEST_F(ReferenceStateTest, WithoutAReferenceAnArchiverContradictsNothing) {
 TEST_F(ReferenceStateTest, TensorsThatNobodyReportedAreNotNamed) {
   Member("a", Hash(right_));
   Commit();
-  state_.AddWitness(kRound, wrong_);
+  state_.AddReplay(kRound, wrong_);
   EXPECT_EQ(state_.TakeContradiction(kRound)->tensors, "");
 }
 
@@ -226,7 +226,7 @@ TEST_F(ReferenceStateTest, OnlyTheFirstTensorsAreNamed) {
   Member("a", Hash(right));
   header_.set_round(kRound.value());
   state.Commit(header_);
-  state.AddWitness(kRound, wrong);
+  state.AddReplay(kRound, wrong);
   EXPECT_EQ(state.TakeContradiction(kRound)->tensors, "t0, t1, t2, t3, t4 and 4 more");
 }
 
@@ -236,9 +236,9 @@ TEST_F(ReferenceStateTest, RoundsThatAreLongOverAreForgotten) {
     Report("a", right_);
     Commit();
   }
-  state_.AddWitness(RoundId(1), wrong_);
+  state_.AddReplay(RoundId(1), wrong_);
   EXPECT_FALSE(state_.TakeContradiction(RoundId(1)).has_value());
-  state_.AddWitness(RoundId(2), wrong_);
+  state_.AddReplay(RoundId(2), wrong_);
   EXPECT_TRUE(state_.TakeContradiction(RoundId(2)).has_value());
 }
 

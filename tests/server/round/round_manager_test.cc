@@ -1,6 +1,7 @@
 #include "server/round/round_manager.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
@@ -59,7 +60,7 @@ TEST_F(RoundManagerTest, ADeadlineIsTheTimeOfTheNextStep) {
   Start(config);
   Activate("a");
   Activate("b");
-  EXPECT_EQ(*manager_->Step(), Seconds(30));
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(30));
   Upload("a", 0);
   clock_.Advance(Seconds(29));
   Step();
@@ -94,7 +95,7 @@ TEST_F(RoundManagerTest, ALeaseThatEndsUnblocksTheRound) {
   Step();
   clock_.Advance(Seconds(60));
   Upload("a", 0);
-  EXPECT_EQ(*manager_->Step(), Seconds(100));  // b's lease
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(100));  // b's lease
   clock_.Advance(Seconds(40));
   Step();
   EXPECT_EQ(observer_.rounds, 1);
@@ -108,7 +109,7 @@ TEST_F(RoundManagerTest, ADiskThatFailsHoldsTheCommitAndTheSameBytesAreTriedAgai
   Upload("a", 0);
   const absl::Time first_attempt = clock_.WallNow();
   std::filesystem::rename(folder_.File("rounds"), folder_.File("away"));
-  EXPECT_EQ(*manager_->Step(), Seconds(1));
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(1));
   EXPECT_EQ(observer_.rounds, 0);
   EXPECT_THAT(manager_->status().reason, HasSubstr("the log cannot be written"));
   EXPECT_EQ(manager_->status().round, RoundId(0));
@@ -137,10 +138,10 @@ TEST_F(RoundManagerTest, AnotherWriterOfTheLogIsFinal) {
       testing::BuildRound(*run_->layout, RoundId(0), other->HashBefore(RoundId(0)));
   auto writer = *other->Begin(RoundId(0));
   for (uint32_t s = 0; s < run_->layout->segments(); ++s)
-    ASSERT_TRUE(writer->AddSegment(SegmentId(s), built.payloads[s]).ok());
-  ASSERT_TRUE(writer->Commit(built.header_bytes()).ok());
+    ASSERT_TRUE(writer.AddSegment(SegmentId(s), built.payloads[s]).ok());
+  ASSERT_TRUE(other->Commit(std::move(writer), built.header_bytes()).ok());
   Upload("a", 0);
-  EXPECT_EQ(manager_->Step().status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(manager_->round_thread().Step().status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(RoundManagerTest, AHashThatDiffersIsCountedAgainstTheTruthAndTheMajority) {
@@ -170,7 +171,7 @@ TEST_F(RoundManagerTest, AfterARestartTheRoundWaitsOneLeaseForThoseWithSamples) 
   Step();
   Start(Config(2));
   Activate("a");
-  EXPECT_EQ(*manager_->Step(), Seconds(100));
+  EXPECT_EQ(*manager_->round_thread().Step(), Seconds(100));
   EXPECT_THAT(manager_->status().reason, HasSubstr("after a restart: 1 of 2"));
   EXPECT_EQ(Begin("a", 1).status().code(), StatusCode::kUnavailable);
   clock_.Advance(Seconds(50));
@@ -210,7 +211,7 @@ TEST_F(RoundManagerTest, EndsAfterTheLastRound) {
     Step();
   }
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_DONE);
-  EXPECT_EQ(*manager_->Step(), absl::InfiniteDuration());
+  EXPECT_EQ(*manager_->round_thread().Step(), absl::InfiniteDuration());
   EXPECT_EQ(Begin("a", 2).status().code(), StatusCode::kUnavailable);
 }
 

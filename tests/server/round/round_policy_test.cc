@@ -28,8 +28,8 @@ struct Row {
   bool enough = true;
 };
 
-RoundSnapshot Snapshot(const Row& row) {
-  RoundSnapshot round{
+RoundFacts FactsOf(const Row& row) {
+  RoundFacts round{
       .round = RoundId(row.round), .opened_at = Seconds(100), .workers = {}, .segments = {}};
   for (size_t i = 0; row.workers[i] != '\0'; ++i) {
     const char c = row.workers[i];
@@ -205,7 +205,7 @@ TEST(RoundPolicyTest, FollowsTheTable) {
     const RoundPolicyOptions options{
         .min_workers = row.min_workers,
         .deadline = row.deadline == 0 ? absl::InfiniteDuration() : Seconds(row.deadline)};
-    const RoundDecision decision = Decide(Snapshot(row), Seconds(100 + row.now), options);
+    const RoundDecision decision = Decide(FactsOf(row), Seconds(100 + row.now), options);
     EXPECT_EQ(decision.action, row.action);
     std::vector<uint32_t> closes;
     for (const SegmentId segment : decision.segments) closes.push_back(segment.value());

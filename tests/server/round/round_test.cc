@@ -59,12 +59,13 @@ class RoundTest : public ::testing::Test {
     v1::UploadHeader header;
     *header.mutable_worker() = Identity(name);
     const bool probation = members_.Find(name)->probation_left > 0;
-    EXPECT_TRUE(round_.BeginUpload(header, Standing{.probation = probation}).ok());
+    EXPECT_TRUE(round_.BeginUpload(header, Restrictions{.probation = probation}).ok());
   }
   void Put(const std::string& name, uint32_t segment) {
     EXPECT_TRUE(round_
                     .Put(Identity(name), SegmentId(segment),
-                         UpdatePayload(layout_, RoundId(4), SegmentId(segment), 1), Seconds(1))
+                         ReceivedPayload(UpdatePayload(layout_, RoundId(4), SegmentId(segment), 1)),
+                         Seconds(1))
                     .ok());
   }
   void SetResult(uint32_t segment, std::vector<LargestCodes> codes) {
@@ -73,7 +74,7 @@ class RoundTest : public ::testing::Test {
     result.largest_codes = std::move(codes);
     round_.SetResult(SegmentId(segment), result);
   }
-  RoundDecision Next() { return Decide(round_.Snapshot(members_), Seconds(1), {.min_workers = 2}); }
+  RoundDecision Next() { return Decide(round_.Facts(members_), Seconds(1), {.min_workers = 2}); }
   // Members that the record includes in a segment.
   std::string Included(uint32_t segment) {
     const v1::RoundHeader header = MakeRoundHeader(round_.Outcome(members_, *method_, {}));
@@ -94,20 +95,22 @@ class RoundTest : public ::testing::Test {
   Round round_;
 };
 
-TEST_F(RoundTest, ForeseesWhatPutReturns) {
-  const SharedBytes payload = UpdatePayload(layout_, RoundId(4), SegmentId(0), 1);
-  const auto foresee = [&](const char* worker, uint32_t segment, uint64_t size) {
-    return round_.Foresee(worker, SegmentId(segment), size, Xxh3(*payload));
+TEST_F(RoundTest, PreviewsWhatPutReturns) {
+  const ReceivedPayload payload(UpdatePayload(layout_, RoundId(4), SegmentId(0), 1));
+  ReceivedPayload longer = payload;
+  longer.bytes = std::make_shared<const std::string>(*payload.bytes + "x");
+  const auto preview = [&](const char* worker, const ReceivedPayload& sent) {
+    return round_.PreviewPut(worker, SegmentId(0), sent);
   };
   Begin("a");
-  EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kNew);
+  EXPECT_EQ(*preview("a", payload), PutResult::kNew);
   Put("a", 0);
-  EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kAgain);
-  EXPECT_EQ(foresee("a", 0, payload->size() + 1).status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(*foresee("b", 0, payload->size()), Taken::kNew);
+  EXPECT_EQ(*preview("a", payload), PutResult::kAgain);
+  EXPECT_EQ(preview("a", longer).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(*preview("b", payload), PutResult::kNew);
   round_.Close(SegmentId(0));
-  EXPECT_EQ(*foresee("b", 0, payload->size()), Taken::kLate);
-  EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kAgain);
+  EXPECT_EQ(*preview("b", payload), PutResult::kLate);
+  EXPECT_EQ(*preview("a", payload), PutResult::kAgain);
 }
 
 TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
@@ -139,10 +142,10 @@ TEST_F(RoundTest, WhatWasSentOnProbationCountsWhenTheWorkerIsNeeded) {
   }
   EXPECT_EQ(Next().action, RoundAction::kWait);
   members_.Leave(Identity("b"), "");
-  round_.Forgo("b");
+  round_.StopWaitingFor("b");
   ASSERT_EQ(members_.Find("c")->weight(), 1) << "it is needed";
   EXPECT_EQ(Next().action, RoundAction::kWait);
-  round_.Promote("c");
+  round_.EndProbation("c");
   ASSERT_EQ(Next().action, RoundAction::kClose);
   EXPECT_THAT(round_.Close(SegmentId(0)), SizeIs(2));
   EXPECT_EQ(Included(0), "ac");
@@ -154,7 +157,7 @@ TEST_F(RoundTest, ASegmentThatClosedWithoutAWorkerStaysWithoutIt) {
     Put(name, 0);
   }
   EXPECT_THAT(round_.Close(SegmentId(0)), SizeIs(2));
-  round_.Promote("c");
+  round_.EndProbation("c");
   for (const char* name : {"a", "b", "c"}) Put(name, 1);
   EXPECT_THAT(round_.Close(SegmentId(1)), SizeIs(3));
   EXPECT_EQ(Included(0), "ab");
@@ -162,8 +165,8 @@ TEST_F(RoundTest, ASegmentThatClosedWithoutAWorkerStaysWithoutIt) {
 }
 
 TEST_F(RoundTest, WhoSendsNothingYetHasTheWeightOfItsState) {
-  round_.Promote("c");
-  round_.Promote("z");
+  round_.EndProbation("c");
+  round_.EndProbation("z");
   EXPECT_TRUE(Next().enough_can_come);
   Begin("c");
   Put("c", 0);
@@ -176,7 +179,7 @@ TEST_F(RoundTest, WhatAnExpelledWorkerSentLeavesTheOpenSegments) {
     for (const uint32_t segment : {0, 1}) Put(name, segment);
   }
   EXPECT_THAT(round_.Close(SegmentId(0)), SizeIs(2));
-  round_.Expel("b");
+  round_.RemovePayloads("b");
   EXPECT_THAT(round_.Close(SegmentId(1)), SizeIs(1));
   EXPECT_EQ(Included(0), "ab");
   EXPECT_EQ(Included(1), "a");
@@ -202,10 +205,10 @@ class DataWeightTest : public RoundTest {
     EXPECT_TRUE(members_.Join(Identity("c"), "data", Seconds(0), /*own_tokens=*/2000).ok());
     round_.SetExpected(members_);
   }
-  void Send(const std::string& name, Standing standing) {
+  void Send(const std::string& name, Restrictions restrictions) {
     v1::UploadHeader header;
     *header.mutable_worker() = Identity(name);
-    EXPECT_TRUE(round_.BeginUpload(header, standing).ok());
+    EXPECT_TRUE(round_.BeginUpload(header, restrictions).ok());
     Put(name, 0);
   }
   std::vector<int> WeightsOf(uint32_t segment) {
@@ -216,22 +219,22 @@ class DataWeightTest : public RoundTest {
 };
 
 TEST_F(DataWeightTest, AnUpdateCountsByItsWorkersData) {
-  for (const char* name : {"a", "b", "c"}) Send(name, Standing{});
+  for (const char* name : {"a", "b", "c"}) Send(name, Restrictions{});
   EXPECT_THAT(WeightsOf(0), ElementsAre(8, 4, 15));
 }
 
 TEST_F(DataWeightTest, WhoIsDoubtedCountsOneAndWhoIsOnProbationNothing) {
-  Send("a", Standing{.doubted = true});
-  Send("b", Standing{});
-  Send("c", Standing{.probation = true});
+  Send("a", Restrictions{.doubted = true});
+  Send("b", Restrictions{});
+  Send("c", Restrictions{.probation = true});
   EXPECT_THAT(WeightsOf(0), ElementsAre(1, 4));
 }
 
 TEST_F(DataWeightTest, AWeightIsFixedWithTheFirstBytes) {
-  Send("a", Standing{});
+  Send("a", Restrictions{});
   EXPECT_TRUE(members_.Join(Identity("a"), "data", Seconds(0), /*own_tokens=*/1).ok());
   round_.SetExpected(members_);
-  Send("b", Standing{});
+  Send("b", Restrictions{});
   EXPECT_THAT(WeightsOf(0), ElementsAre(8, 8)) << "b is the middle one now";
 }
 
@@ -239,11 +242,11 @@ TEST_F(DataWeightTest, AWeightIsFixedWithTheFirstBytes) {
 class WindowTest : public RoundTest {
  protected:
   WindowTest() : RoundTest({}, {.window = 10, .samples_a_step = 4}) {}
-  absl::Status Begin(const std::string& name, uint32_t steps, Standing standing) {
+  absl::Status Begin(const std::string& name, uint32_t steps, Restrictions restrictions) {
     v1::UploadHeader header;
     *header.mutable_worker() = Identity(name);
     header.set_local_steps(steps);
-    return round_.BeginUpload(header, standing);
+    return round_.BeginUpload(header, restrictions);
   }
   std::vector<int> WeightsOf(uint32_t segment) {
     std::vector<int> weights;
@@ -253,8 +256,8 @@ class WindowTest : public RoundTest {
 };
 
 TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
-  ASSERT_TRUE(Begin("a", 10, Standing{}).ok());
-  ASSERT_TRUE(Begin("b", 3, Standing{}).ok());
+  ASSERT_TRUE(Begin("a", 10, Restrictions{}).ok());
+  ASSERT_TRUE(Begin("b", 3, Restrictions{}).ok());
   for (const char* name : {"a", "b"}) {
     for (const uint32_t segment : {0, 1}) Put(name, segment);
   }
@@ -270,38 +273,38 @@ TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
 
 TEST_F(WindowTest, StepsThatTheSlotHasNoSamplesForAreRefused) {
   for (const uint32_t steps : {0u, 11u, 1000u}) {
-    const absl::Status refused = Begin("a", steps, Standing{});
+    const absl::Status refused = Begin("a", steps, Restrictions{});
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << steps;
     EXPECT_NE(refused.message().find("is outside 1 to 10"), std::string::npos) << refused;
   }
-  EXPECT_TRUE(Begin("a", 1, Standing{}).ok()) << "nothing was taken";
+  EXPECT_TRUE(Begin("a", 1, Restrictions{}).ok()) << "nothing was taken";
 }
 
 TEST_F(WindowTest, StepsAreFixedWithTheFirstBytes) {
-  ASSERT_TRUE(Begin("a", 4, Standing{}).ok());
+  ASSERT_TRUE(Begin("a", 4, Restrictions{}).ok());
   Put("a", 0);
-  EXPECT_TRUE(absl::IsAlreadyExists(Begin("a", 5, Standing{})));
-  EXPECT_TRUE(Begin("a", 4, Standing{}).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Begin("a", 5, Restrictions{})));
+  EXPECT_TRUE(Begin("a", 4, Restrictions{}).ok());
 }
 
 TEST_F(WindowTest, WhoIsDoubtedCountsAsOneStep) {
-  ASSERT_TRUE(Begin("a", 10, Standing{.doubted = true}).ok());
+  ASSERT_TRUE(Begin("a", 10, Restrictions{.doubted = true}).ok());
   Put("a", 0);
   EXPECT_THAT(WeightsOf(0), ElementsAre(1));
 }
 
-TEST_F(WindowTest, AWorkerOnProbationThatIsDoubtedCountsAsOneStepOncePromoted) {
+TEST_F(WindowTest, AWorkerOnProbationThatIsDoubtedCountsAsOneStepAfterIt) {
   ASSERT_TRUE(Begin("c", 10, {.probation = true, .doubted = true}).ok());
   Put("c", 0);
-  round_.Promote("c");
+  round_.EndProbation("c");
   EXPECT_THAT(WeightsOf(0), ElementsAre(1));
 }
 
 TEST_F(WindowTest, OnProbationTheWeightComesWithThePromotion) {
-  ASSERT_TRUE(Begin("c", 4, Standing{.probation = true}).ok());
+  ASSERT_TRUE(Begin("c", 4, Restrictions{.probation = true}).ok());
   for (const uint32_t segment : {0, 1}) Put("c", segment);
   EXPECT_THAT(WeightsOf(0), IsEmpty());
-  round_.Promote("c");
+  round_.EndProbation("c");
   EXPECT_THAT(WeightsOf(1), ElementsAre(6));
 }
 
@@ -309,7 +312,7 @@ TEST_F(RoundTest, WithoutAWindowThereAreNoStepsToState) {
   v1::UploadHeader header;
   *header.mutable_worker() = Identity("a");
   header.set_local_steps(1);
-  EXPECT_TRUE(absl::IsInvalidArgument(round_.BeginUpload(header, Standing{})));
+  EXPECT_TRUE(absl::IsInvalidArgument(round_.BeginUpload(header, Restrictions{})));
 }
 
 // Three tensors; all three workers count.
@@ -317,7 +320,7 @@ class DeltaRoundTest : public RoundTest {
  protected:
   DeltaRoundTest() : RoundTest(StepOfDeltas()) {
     for (const char* name : {"a", "b", "c"}) Begin(name);
-    round_.Promote("c");
+    round_.EndProbation("c");
   }
   static v1::StepParameters StepOfDeltas() {
     v1::StepParameters step;
@@ -368,7 +371,7 @@ TEST_F(DeltaRoundTest, CodesAreOfWhoIsIncludedInTheSegment) {
 TEST_F(DeltaRoundTest, WhoIsExpelledKeepsItsCodesOfSegmentsThatAreClosed) {
   for (const char* name : {"a", "b", "c"}) Put(name, 0);
   round_.Close(SegmentId(0));
-  round_.Expel("b");
+  round_.RemovePayloads("b");
   SetResult(0, {{10, 10, kNone}, {20, 20, kNone}, {30, 30, kNone}});
   Close(1, {"a", "c"}, {{kNone, 40, 40}, {kNone, 50, 50}});
   EXPECT_THAT(Medians(), ElementsAre(1 + 20, 1 + 40, 0));

@@ -4,7 +4,7 @@
 #include "common/http/http_get.h"
 #include "gmock/gmock.h"
 #include "server/limits/call_rates.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "tests/server/service/tls_fixture.h"
 
 namespace distro::testing {

@@ -1,4 +1,4 @@
-// Only the record of a round vouches for an uploaded snapshot, over real gRPC. Limits the effect of
+// Only the record of a round confirms an uploaded snapshot, over real gRPC. Limits the effect of
 // one archiver's credential on a run.
 #include "common/base/reason.h"
 #include "gmock/gmock.h"

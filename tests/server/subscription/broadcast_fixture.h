@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -51,8 +52,8 @@ class BroadcastTest : public ::testing::Test {
   void CommitRound(server::Broadcast* broadcast, uint64_t r) {
     auto writer = *log_file_->Begin(RoundId(r));
     for (uint32_t s = 0; s < layout_.segments(); ++s)
-      ASSERT_TRUE(writer->AddSegment(SegmentId(s), round_.payloads[s]).ok());
-    ASSERT_TRUE(writer->Commit(round_.header_bytes()).ok());
+      ASSERT_TRUE(writer.AddSegment(SegmentId(s), round_.payloads[s]).ok());
+    ASSERT_TRUE(log_file_->Commit(std::move(writer), round_.header_bytes()).ok());
     broadcast->Commit(server::MakeCommitFrame(EpochId(1), RoundId(r), round_.header_bytes()));
   }
   void WholeRound(server::Broadcast* broadcast, uint64_t r) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -69,9 +70,9 @@ class LogCommandsTest : public ::testing::Test {
       }
       auto writer = *rounds_->Begin(RoundId(t));
       for (uint32_t s = 0; s < layout_.segments(); ++s) {
-        EXPECT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
+        EXPECT_TRUE(writer.AddSegment(SegmentId(s), round.payloads[s]).ok());
       }
-      EXPECT_TRUE(writer->Commit(round.header_bytes()).ok());
+      EXPECT_TRUE(rounds_->Commit(std::move(writer), round.header_bytes()).ok());
     }
   }
 

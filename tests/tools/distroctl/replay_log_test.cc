@@ -1,6 +1,7 @@
 #include "tools/distroctl/replay_log.h"
 
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -73,9 +74,9 @@ class ReplayLogTest : public ::testing::Test {
       }
       auto writer = *rounds->Begin(RoundId(t));
       for (uint32_t s = 0; s < layout_.segments(); ++s) {
-        ASSERT_TRUE(writer->AddSegment(SegmentId(s), round.payloads[s]).ok());
+        ASSERT_TRUE(writer.AddSegment(SegmentId(s), round.payloads[s]).ok());
       }
-      ASSERT_TRUE(writer->Commit(round.header_bytes()).ok());
+      ASSERT_TRUE(rounds->Commit(std::move(writer), round.header_bytes()).ok());
       ASSERT_TRUE(replica_.Apply(testing::Committed(layout_, round)).ok());
     }
   }

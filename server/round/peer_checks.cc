@@ -1,4 +1,4 @@
-#include "server/round/lineage.h"
+#include "server/round/peer_checks.h"
 
 #include <utility>
 
@@ -20,30 +20,30 @@ absl::Status Diverged(absl::string_view why) {
 
 }  // namespace
 
-absl::Status Lineage::CheckRun(absl::string_view run_id, absl::string_view theirs,
-                               absl::string_view ours) const {
+absl::Status PeerChecks::CheckRun(absl::string_view run_id, absl::string_view theirs,
+                                  absl::string_view ours) const {
   if (run_id == run_->run_id) return absl::OkStatus();
   return Failed("other_run",
                 absl::StrCat("run_id: ", theirs, " ", run_id, ", ", ours, " ", run_->run_id));
 }
 
-absl::Status Lineage::CheckEpochSeen(uint64_t epoch) {
+absl::Status PeerChecks::CheckEpochSeen(uint64_t epoch) {
   if (epoch <= epoch_.value()) return absl::OkStatus();
-  const absl::Status fenced = Failed(
-      "fenced", absl::StrCat("epoch ", epoch, " of this run was seen, ours is ", epoch_.value(),
-                             ": a newer aggregator has taken this one's place"));
+  const absl::Status fenced =
+      Failed("fenced", absl::StrCat("epoch ", epoch, " of this run was seen, ours is ",
+                                    epoch_.value(), ": a newer aggregator has replaced this one"));
   if (!std::exchange(later_epoch_seen_, true)) log_->Error("fenced", {{"reason", fenced}});
   return fenced;
 }
 
-absl::Status Lineage::CheckEpoch(uint64_t epoch) {
+absl::Status PeerChecks::CheckEpoch(uint64_t epoch) {
   DISTRO_RETURN_IF_ERROR(CheckEpochSeen(epoch));
   if (epoch == epoch_.value()) return absl::OkStatus();
   return Failed("wrong_epoch",
                 absl::StrCat("epoch ", epoch, ": the aggregator's is ", epoch_.value()));
 }
 
-absl::Status Lineage::CheckChain(RoundId head, RoundId from, uint64_t hash) const {
+absl::Status PeerChecks::CheckChain(RoundId head, RoundId from, uint64_t hash) const {
   if (from == RoundId(0) && (hash == 0 || !round_log_->has_start())) return absl::OkStatus();
   if (from > head) {
     return Diverged(absl::StrCat("round ", from.value(), " is ahead of the log, which ends before ",
@@ -59,7 +59,7 @@ absl::Status Lineage::CheckChain(RoundId head, RoundId from, uint64_t hash) cons
                                ", not ", ToHex(hash)));
 }
 
-Progress Lineage::ProgressOf(const v1::HeartbeatRequest& request, RoundId head) const {
+Progress PeerChecks::ProgressOf(const v1::HeartbeatRequest& request, RoundId head) const {
   if (!request.has_next_round()) return Progress::kBehind;
   const RoundId next(request.next_round());
   if (!CheckChain(head, next, request.log_hash()).ok()) return Progress::kDiverged;

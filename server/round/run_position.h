@@ -1,11 +1,11 @@
 // The position of a run: the round that is open or opens next, the owners of its samples and of the
 // next round's, and the open round itself.
 //
-// Passive: guarded by the manager's mutex. Times are monotonic and passed in.
+// Passive: guarded by the mutex of SharedRun. Times are monotonic and passed in.
 //
-//   course.Open(members, deadline, audited, now);   // then uploads go into *course.round()
-//   header = course.MakeHeader(...);                // once all segments are closed
-//   course.Finish(header);                          // once it is in the log
+//   position.Open(members, deadline, audited, now);   // then uploads go into *position.round()
+//   header = position.MakeHeader(...);                // once all segments are closed
+//   position.Finish(header);                          // once it is in the log
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@
 
 namespace distro::server {
 
-class Course {
+class RunPosition {
  public:
   // `run` is borrowed. If more than `max_workers` have samples, the last ones are dropped.
-  Course(const RunIdentity* run, EpochId epoch, uint32_t max_workers, RoundId head)
+  RunPosition(const RunIdentity* run, EpochId epoch, uint32_t max_workers, RoundId head)
       : run_(run), epoch_(epoch), max_workers_(max_workers), head_(head) {}
 
   // Restores the position from the log, which has a start record; calls `learn` with the headers of

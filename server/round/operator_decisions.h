@@ -1,6 +1,6 @@
-// Executes decisions of operators and of rules: writes a decision first, then acts on it.
+// Decisions of operators, and quarantines by rules: each is written first, and then acted on.
 //
-// Thread-safe; waits for the disk.
+// Thread-safe. Waits for the disk.
 #pragma once
 
 #include <string>
@@ -17,17 +17,24 @@
 
 namespace distro::server {
 
-class Decrees {
+class OperatorDecisions {
  public:
   // Borrowed.
-  explicit Decrees(SharedRun* shared)
+  explicit OperatorDecisions(SharedRun* shared)
       : shared_(shared), admission_(shared->context.files.admission) {}
 
-  // As RoundManager's.
+  // These are durable when the call returns. Status reason "disk": not stored, nothing changed. A
+  // reason has at most 200 bytes (InvalidArgument).
   absl::Status Pause(absl::string_view reason);
   absl::Status Resume();
+  // Quarantines a name, known or not: ends its streams, and removes its payloads from segments of
+  // the open round that are not closed.
   absl::Status Evict(const std::string& name, absl::string_view reason);
+  // NotFound: the name is not in quarantine.
   absl::Status Admit(const std::string& name);
+  // Sets the number of rounds, also of a run that is done; the same number again is OK.
+  // FailedPrecondition: fewer than it has, or it is done and its last rate is 0. InvalidArgument:
+  // more than a run may have.
   absl::StatusOr<v1::Extension> Extend(uint64_t rounds);
 
   // Writes the names that rules have put into quarantine since the last write.
@@ -37,13 +44,12 @@ class Decrees {
 
  private:
   using Edit = absl::FunctionRef<absl::StatusOr<v1::StoredAdmission>(const v1::StoredAdmission&)>;
-  using Act = absl::FunctionRef<absl::Status(const v1::StoredAdmission&)>;
-  // Writes the edit, then acts on it under the mutex of the shared run; one at a time, so that
-  // memory and disk have the same order.
+  using Act = absl::FunctionRef<absl::Status(SharedRun::State&, const v1::StoredAdmission&)>;
+  // Writes the edit, then acts on it; one at a time, so that memory and disk have the same order.
   absl::Status Decide(Edit edit, Act act);
 
   SharedRun* const shared_;
-  absl::Mutex mu_ ABSL_ACQUIRED_BEFORE(shared_->mu);  // held while a decision is written
+  absl::Mutex mu_;  // held while a decision is written; taken before the one of SharedRun
   AdmissionStore* const admission_ ABSL_PT_GUARDED_BY(mu_);
 };
 

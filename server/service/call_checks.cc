@@ -1,4 +1,4 @@
-#include "server/service/call_desk.h"
+#include "server/service/call_checks.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -64,13 +64,13 @@ uint64_t CostOf(Rpc rpc) {
 
 }  // namespace
 
-absl::StatusOr<Caller> CallDesk::Admit(const grpc::ServerContextBase& context, Rpc rpc) const {
+absl::StatusOr<Caller> CallChecks::Admit(const grpc::ServerContextBase& context, Rpc rpc) const {
   DISTRO_ASSIGN_OR_RETURN(Caller caller, authorizer_->Check(context, rpc));
   if (!caller.name().empty()) DISTRO_RETURN_IF_ERROR(Count(caller.name(), rpc));
   return caller;
 }
 
-absl::Status CallDesk::Count(const std::string& name, Rpc rpc) const {
+absl::Status CallChecks::Count(const std::string& name, Rpc rpc) const {
   // An invalid name is not kept: it may be as long as a message.
   const bool is_name = ValidateName(name, "name").ok();
   absl::Status status = rates_->Take(is_name ? name : "", CostOf(rpc));
@@ -78,8 +78,8 @@ absl::Status CallDesk::Count(const std::string& name, Rpc rpc) const {
   return status;
 }
 
-grpc::ServerUnaryReactor* CallDesk::Finish(const UnaryCall& call,
-                                           const absl::Status& status) const {
+grpc::ServerUnaryReactor* CallChecks::Finish(const UnaryCall& call,
+                                             const absl::Status& status) const {
   grpc::ServerUnaryReactor* reactor = call.context->DefaultReactor();
   reactor->Finish(
       ToGrpcStatus(ForCaller(status, absl::StrCat("answer ", RpcName(call.rpc)), log_)));

@@ -1,4 +1,4 @@
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 
 #include <algorithm>
 #include <utility>
@@ -60,7 +60,7 @@ absl::Status NewerProcess(absl::string_view worker) {
 
 }  // namespace
 
-struct GatedStream::State {
+struct LimitedStream::State {
   State(StreamKind kind_in, uint64_t id_in, StallWatch watch_in,
         std::function<void(const absl::Status&)> stop_in)
       : kind(kind_in), id(id_in), watch(watch_in), stop(std::move(stop_in)) {}
@@ -69,7 +69,7 @@ struct GatedStream::State {
   const StreamKind kind;
   const uint64_t id;
 
-  // Guarded by the gate's mutex.
+  // Guarded by the limiter's mutex.
   StallWatch watch;
   std::string name;  // whose; empty: not known yet
   uint64_t incarnation = 0;
@@ -79,90 +79,90 @@ struct GatedStream::State {
   std::function<void(const absl::Status&)> stop ABSL_GUARDED_BY(stop_mu);  // null: over
 };
 
-GatedStream::GatedStream(StreamGate* gate, std::shared_ptr<State> state)
-    : gate_(gate), state_(std::move(state)) {}
+LimitedStream::LimitedStream(StreamLimiter* limiter, std::shared_ptr<State> state)
+    : limiter_(limiter), state_(std::move(state)) {}
 
-GatedStream::~GatedStream() {
+LimitedStream::~LimitedStream() {
   {
-    absl::MutexLock lock(&gate_->mu_);
-    if (!state_->stopped) --gate_->open_[state_->kind];
-    gate_->streams_.erase(state_->id);
+    absl::MutexLock lock(&limiter_->mu_);
+    if (!state_->stopped) --limiter_->open_[state_->kind];
+    limiter_->streams_.erase(state_->id);
   }
   absl::MutexLock lock(&state_->stop_mu);
   state_->stop = nullptr;
 }
 
-void GatedStream::Identify(const std::string& name, uint64_t incarnation) {
-  StreamGate::Stopped stopped;
+void LimitedStream::Identify(const std::string& name, uint64_t incarnation) {
+  StreamLimiter::Stopped stopped;
   {
-    absl::MutexLock lock(&gate_->mu_);
+    absl::MutexLock lock(&limiter_->mu_);
     state_->name = name;
     state_->incarnation = incarnation;
-    int excess = gate_->OpenOfLocked(*state_) - PlacesOfAName(state_->kind);
-    for (const auto& [id, other] : gate_->streams_) {
+    int excess = limiter_->OpenOfLocked(*state_) - PlacesOfAName(state_->kind);
+    for (const auto& [id, other] : limiter_->streams_) {
       if (excess <= 0) break;
       if (other == state_ || other->kind != state_->kind || other->name != name) continue;
       if (std::exchange(other->stopped, true)) continue;
       --excess;
-      --gate_->open_[other->kind];
+      --limiter_->open_[other->kind];
       stopped.emplace_back(other, other->incarnation == incarnation
                                       ? NewerStream(state_->kind, name)
                                       : NewerProcess(name));
     }
   }
-  StreamGate::Stop(stopped);
+  StreamLimiter::Stop(stopped);
 }
 
-absl::Status GatedStream::Received(uint64_t bytes) {
-  absl::MutexLock lock(&gate_->mu_);
+absl::Status LimitedStream::Received(uint64_t bytes) {
+  absl::MutexLock lock(&limiter_->mu_);
   if (state_->name.empty()) return absl::OkStatus();
-  const absl::Duration now = gate_->clock_->MonotonicNow();
+  const absl::Duration now = limiter_->clock_->MonotonicNow();
   const absl::Duration wait =
-      gate_->BucketOf(state_->name, now).Take(std::max(bytes, kMinMessageCost), now);
+      limiter_->BucketOf(state_->name, now).Take(std::max(bytes, kMinMessageCost), now);
   if (wait == absl::ZeroDuration()) return absl::OkStatus();
-  return WithRetryAfter(
-      LimitError(absl::StatusCode::kResourceExhausted,
-                 absl::StrCat("rate: more than ", gate_->limits_.worker_bytes_per_second,
-                              " bytes a second of one worker")),
-      wait);
+  return WithRetryAfter(LimitError(absl::StatusCode::kResourceExhausted,
+                                   absl::StrCat("refused: the worker sends more than ",
+                                                limiter_->limits_.worker_bytes_per_second,
+                                                " bytes a second (--worker_rate_limit)")),
+                        wait);
 }
 
-void GatedStream::Moved(uint64_t bytes) {
-  absl::MutexLock lock(&gate_->mu_);
-  state_->watch.Moved(bytes, gate_->clock_->MonotonicNow());
+void LimitedStream::Moved(uint64_t bytes) {
+  absl::MutexLock lock(&limiter_->mu_);
+  state_->watch.Moved(bytes, limiter_->clock_->MonotonicNow());
 }
 
-void GatedStream::Progress() {
-  absl::MutexLock lock(&gate_->mu_);
-  state_->watch.Progress(gate_->clock_->MonotonicNow());
+void LimitedStream::Progress() {
+  absl::MutexLock lock(&limiter_->mu_);
+  state_->watch.Progress(limiter_->clock_->MonotonicNow());
 }
 
-void GatedStream::PauseTimeout() {
-  absl::MutexLock lock(&gate_->mu_);
-  state_->watch.Pause(gate_->clock_->MonotonicNow());
+void LimitedStream::PauseTimeout() {
+  absl::MutexLock lock(&limiter_->mu_);
+  state_->watch.Pause(limiter_->clock_->MonotonicNow());
 }
 
-void GatedStream::ResumeTimeout() {
-  absl::MutexLock lock(&gate_->mu_);
-  state_->watch.Resume(gate_->clock_->MonotonicNow());
+void LimitedStream::ResumeTimeout() {
+  absl::MutexLock lock(&limiter_->mu_);
+  state_->watch.Resume(limiter_->clock_->MonotonicNow());
 }
 
-StreamGate::StreamGate(const ServiceLimits& limits, const Clock* clock)
+StreamLimiter::StreamLimiter(const ServiceLimits& limits, const Clock* clock)
     : limits_(limits), clock_(clock), inflight_(limits.inflight_bytes) {}
 
-StreamGate::~StreamGate() = default;
+StreamLimiter::~StreamLimiter() = default;
 
-int StreamGate::Limit(StreamKind kind) const {
+int StreamLimiter::Limit(StreamKind kind) const {
   if (kind == StreamKind::kLink) return limits_.link_streams;
   return kind == StreamKind::kSnapshot ? limits_.snapshot_streams : limits_.streams;
 }
 
-int StreamGate::CountLocked(StreamKind kind) const {
+int StreamLimiter::CountLocked(StreamKind kind) const {
   const auto it = open_.find(kind);
   return it == open_.end() ? 0 : it->second;
 }
 
-int StreamGate::OpenOfLocked(const State& stream) const {
+int StreamLimiter::OpenOfLocked(const State& stream) const {
   return static_cast<int>(std::ranges::count_if(streams_, [&stream](const auto& entry) {
     const State& other = *entry.second;
     return other.kind == stream.kind && other.name == stream.name &&
@@ -170,15 +170,15 @@ int StreamGate::OpenOfLocked(const State& stream) const {
   }));
 }
 
-int StreamGate::open(StreamKind kind) const {
+int StreamLimiter::open(StreamKind kind) const {
   absl::MutexLock lock(&mu_);
   return CountLocked(kind);
 }
 
-absl::StatusOr<std::unique_ptr<GatedStream>> StreamGate::Open(
+absl::StatusOr<std::unique_ptr<LimitedStream>> StreamLimiter::Open(
     StreamKind kind, std::function<void(const absl::Status&)> stop) {
   Stopped stopped;
-  std::unique_ptr<GatedStream> stream;
+  std::unique_ptr<LimitedStream> stream;
   {
     absl::MutexLock lock(&mu_);
     const absl::Duration now = clock_->MonotonicNow();
@@ -188,7 +188,7 @@ absl::StatusOr<std::unique_ptr<GatedStream>> StreamGate::Open(
           std::move(stop));
       streams_.emplace(state->id, state);
       ++open_[kind];
-      stream.reset(new GatedStream(this, std::move(state)));
+      stream.reset(new LimitedStream(this, std::move(state)));
     }
   }
   Stop(stopped);
@@ -201,7 +201,7 @@ absl::StatusOr<std::unique_ptr<GatedStream>> StreamGate::Open(
       kRetryAfter);
 }
 
-bool StreamGate::MakeRoom(StreamKind kind, Stopped* stopped) {
+bool StreamLimiter::MakeRoom(StreamKind kind, Stopped* stopped) {
   MarkStalled(clock_->MonotonicNow(), stopped);
   if (CountLocked(kind) < Limit(kind)) return true;
   if (kind != StreamKind::kUpload) return false;
@@ -209,14 +209,15 @@ bool StreamGate::MakeRoom(StreamKind kind, Stopped* stopped) {
     if (state->kind != kind || state->stopped || !state->name.empty()) continue;
     state->stopped = true;
     --open_[kind];
-    stopped->emplace_back(state, LimitError(absl::StatusCode::kResourceExhausted,
-                                            "no header came while others wanted this place"));
+    stopped->emplace_back(
+        state, LimitError(absl::StatusCode::kResourceExhausted,
+                          "no header came, and another upload took this place (--max_streams)"));
     return true;
   }
   return false;
 }
 
-void StreamGate::MarkStalled(absl::Duration now, Stopped* stopped) {
+void StreamLimiter::MarkStalled(absl::Duration now, Stopped* stopped) {
   for (const auto& [id, state] : streams_) {
     if (state->stopped || state->kind == StreamKind::kSubscription || !state->watch.Stalled(now))
       continue;
@@ -230,7 +231,7 @@ void StreamGate::MarkStalled(absl::Duration now, Stopped* stopped) {
   }
 }
 
-void StreamGate::Sweep() {
+void StreamLimiter::StopStalled() {
   Stopped stopped;
   {
     absl::MutexLock lock(&mu_);
@@ -239,7 +240,7 @@ void StreamGate::Sweep() {
   Stop(stopped);
 }
 
-TokenBucket& StreamGate::BucketOf(const std::string& name, absl::Duration now) {
+TokenBucket& StreamLimiter::BucketOf(const std::string& name, absl::Duration now) {
   const auto it = buckets_.find(name);
   if (it != buckets_.end()) return it->second;
   if (buckets_.size() >= kBucketsKept)
@@ -249,7 +250,7 @@ TokenBucket& StreamGate::BucketOf(const std::string& name, absl::Duration now) {
       .first->second;
 }
 
-void StreamGate::Stop(const Stopped& stopped) {
+void StreamLimiter::Stop(const Stopped& stopped) {
   for (const auto& [state, status] : stopped) {
     absl::MutexLock lock(&state->stop_mu);
     if (const auto stop = std::exchange(state->stop, nullptr)) stop(status);

@@ -2,7 +2,7 @@
 // progress (docs/protocol.md, "Limits"). Independent of gRPC: a stream is an object that can be
 // told to stop. Thread-safe.
 //
-//   DISTRO_ASSIGN_OR_RETURN(auto stream, gate->Open(StreamKind::kUpload, stop));
+//   DISTRO_ASSIGN_OR_RETURN(auto stream, limiter->Open(StreamKind::kUpload, stop));
 //   stream->Identify(worker, incarnation);                 // after the header
 //   DISTRO_RETURN_IF_ERROR(stream->Received(bytes));       // for every message
 //
@@ -47,15 +47,15 @@ inline constexpr int kLinksOfAName = 2;  // one per direction
 
 enum class StreamKind { kUpload, kSubscription, kSnapshot, kLink };
 
-class StreamGate;
+class StreamLimiter;
 
-// The place of one open stream; the destructor frees it. The gate outlives it.
-class GatedStream {
+// The place of one open stream; the destructor frees it. The limiter outlives it.
+class LimitedStream {
  public:
   // When it returns, `stop` is not running and will not be called. Do not call from within `stop`.
-  ~GatedStream();
-  GatedStream(const GatedStream&) = delete;
-  GatedStream& operator=(const GatedStream&) = delete;
+  ~LimitedStream();
+  LimitedStream(const LimitedStream&) = delete;
+  LimitedStream& operator=(const LimitedStream&) = delete;
 
   // Sets the authenticated owner: a worker's name for an upload, otherwise a credential's. If the
   // name has too many streams of this kind, its oldest is stopped: with Unavailable `limit`, or
@@ -74,30 +74,30 @@ class GatedStream {
   void ResumeTimeout();
 
  private:
-  friend class StreamGate;
+  friend class StreamLimiter;
   struct State;
-  GatedStream(StreamGate* gate, std::shared_ptr<State> state);
+  LimitedStream(StreamLimiter* limiter, std::shared_ptr<State> state);
 
-  StreamGate* const gate_;
+  StreamLimiter* const limiter_;
   const std::shared_ptr<State> state_;
 };
 
-class StreamGate {
+class StreamLimiter {
  public:
   // `clock` is borrowed. Requires valid limits.
-  StreamGate(const ServiceLimits& limits, const Clock* clock);
+  StreamLimiter(const ServiceLimits& limits, const Clock* clock);
   // Requires that all streams have ended.
-  ~StreamGate();
+  ~StreamLimiter();
 
   // Reserves a place for a new stream. `stop` is called at most once, by another thread, without
-  // locks of the gate; it must not wait for the stream's end. ResourceExhausted `limit`: all places
-  // of this kind are taken.
-  absl::StatusOr<std::unique_ptr<GatedStream>> Open(StreamKind kind,
-                                                    std::function<void(const absl::Status&)> stop);
+  // locks of the limiter; it must not wait for the stream's end. ResourceExhausted `limit`: all
+  // places of this kind are taken.
+  absl::StatusOr<std::unique_ptr<LimitedStream>> Open(
+      StreamKind kind, std::function<void(const absl::Status&)> stop);
 
   // Stops stalled streams with DeadlineExceeded `stalled`. Subscriptions never stall: they wait for
   // the server.
-  void Sweep();
+  void StopStalled();
 
   // The budget for payloads in transfer.
   ByteBudget* inflight() { return &inflight_; }
@@ -107,8 +107,8 @@ class StreamGate {
   int open(StreamKind kind) const;
 
  private:
-  friend class GatedStream;
-  using State = GatedStream::State;
+  friend class LimitedStream;
+  using State = LimitedStream::State;
   using Stopped = std::vector<std::pair<std::shared_ptr<State>, absl::Status>>;
 
   int Limit(StreamKind kind) const;

@@ -1,6 +1,6 @@
 // Checks that a peer belongs to this run, this epoch and this chain of records, by the log.
 //
-// Passive: guarded by the manager's mutex.
+// Passive: guarded by the mutex of SharedRun.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace distro::server {
 
-class Lineage {
+class PeerChecks {
  public:
   // All are borrowed.
-  Lineage(const RunIdentity* run, EpochId epoch, const RoundLog* round_log, Log* log)
+  PeerChecks(const RunIdentity* run, EpochId epoch, const RoundLog* round_log, Log* log)
       : run_(run), epoch_(epoch), round_log_(round_log), log_(log) {}
 
   // FailedPrecondition "other_run"; `theirs` and `ours` introduce the two ids in the message.

@@ -1,4 +1,4 @@
-#include "server/round/attendance.h"
+#include "server/round/run_workers.h"
 
 #include <algorithm>
 #include <utility>
@@ -45,7 +45,7 @@ absl::Status EndOfStreams(const Worker& worker, absl::string_view word) {
 
 }  // namespace
 
-Attendance::Attendance(const RunIdentity* run, const MembershipOptions& options, const Clock* clock,
+RunWorkers::RunWorkers(const RunIdentity* run, const MembershipOptions& options, const Clock* clock,
                        Log* log, RunObserver* observer, OnChange on_change)
     : run_(run),
       clock_(clock),
@@ -56,7 +56,7 @@ Attendance::Attendance(const RunIdentity* run, const MembershipOptions& options,
                [this](const Worker& worker, absl::string_view word) { Changed(worker, word); }),
       deadline_(DeadlineOf(run->config)) {}
 
-void Attendance::Changed(const Worker& worker, absl::string_view word) {
+void RunWorkers::Changed(const Worker& worker, absl::string_view word) {
   observer_->OnMemberChange(word);
   state_since_[worker.name] = clock_->MonotonicNow();
   if (state_since_.size() > members_.workers().size()) {
@@ -66,15 +66,16 @@ void Attendance::Changed(const Worker& worker, absl::string_view word) {
   on_change_(worker, word, EndOfStreams(worker, word));
 }
 
-absl::Status Attendance::CheckLink(uint64_t download_bytes_per_second) const {
+absl::Status RunWorkers::CheckLink(uint64_t download_bytes_per_second) const {
   if (log_rate_.CanFollow(download_bytes_per_second)) return absl::OkStatus();
-  return ErrorWithReason(absl::StatusCode::kResourceExhausted, "too_slow",
-                         absl::StrCat("this link took ", download_bytes_per_second,
-                                      " bytes a second, the log grows by ",
-                                      log_rate_.BytesPerSecond(), ": it would never catch up"));
+  return ErrorWithReason(
+      absl::StatusCode::kResourceExhausted, "too_slow",
+      absl::StrCat("this link receives ", download_bytes_per_second,
+                   " bytes a second and the log grows by ", log_rate_.BytesPerSecond(),
+                   ": this worker would never catch up"));
 }
 
-absl::StatusOr<bool> Attendance::Join(const v1::JoinRequest& request) {
+absl::StatusOr<bool> RunWorkers::Join(const v1::JoinRequest& request) {
   DISTRO_RETURN_IF_ERROR(CheckWorkerVersion(request.version(), Version()));
   DISTRO_RETURN_IF_ERROR(CheckLink(request.download_bytes_per_second()));
   DISTRO_RETURN_IF_ERROR(CheckOwnTokens(run_->config, request.own_tokens()));
@@ -86,18 +87,18 @@ absl::StatusOr<bool> Attendance::Join(const v1::JoinRequest& request) {
   return old_incarnation != 0 && old_incarnation != request.worker().incarnation();
 }
 
-bool Attendance::quarantined(absl::string_view name) const {
+bool RunWorkers::quarantined(absl::string_view name) const {
   const Worker* worker = members_.Find(name);
   return worker != nullptr && worker->state == v1::MEMBER_STATE_QUARANTINED;
 }
 
-void Attendance::RoundOpened(RoundId round) { update_times_.Open(round, clock_->MonotonicNow()); }
+void RunWorkers::RoundOpened(RoundId round) { update_times_.Open(round, clock_->MonotonicNow()); }
 
-void Attendance::Learn(const v1::RoundHeader& header, absl::Duration duration) {
+void RunWorkers::Learn(const v1::RoundHeader& header, absl::Duration duration) {
   log_rate_.Add(ResultBytes(header), duration);
 }
 
-void Attendance::TimeUpdate(RoundId round, const std::string& worker) {
+void RunWorkers::TimeUpdate(RoundId round, const std::string& worker) {
   const Worker* found = members_.Find(worker);
   if (found == nullptr || found->weight() == 0) return;
   const std::optional<UpdateTime> time =
@@ -108,7 +109,7 @@ void Attendance::TimeUpdate(RoundId round, const std::string& worker) {
   if (time->lateness) observer_->OnLateUpdate(*time->lateness);
 }
 
-v1::LinkNeeds Attendance::LinkNeeds() const {
+v1::LinkNeeds RunWorkers::LinkNeeds() const {
   v1::LinkNeeds needs;
   needs.set_update_bytes(run_->method->UpdateBytes());
   needs.set_overlap(run_->config.overlap());
@@ -119,7 +120,7 @@ v1::LinkNeeds Attendance::LinkNeeds() const {
   return needs;
 }
 
-std::optional<double> Attendance::EvaluationLoss() const {
+std::optional<double> RunWorkers::EvaluationLoss() const {
   std::vector<double> losses;
   for (const auto& [name, worker] : members_.workers()) {
     if (worker.weight() > 0 && worker.evaluation_loss) losses.push_back(*worker.evaluation_loss);
@@ -128,7 +129,7 @@ std::optional<double> Attendance::EvaluationLoss() const {
   return Median(std::move(losses));
 }
 
-void Attendance::FillStatus(RunStatus* status) const {
+void RunWorkers::FillStatus(RunStatus* status) const {
   for (const auto& [name, worker] : members_.workers()) {
     status->workers.push_back(worker);
     const auto since = state_since_.find(name);

@@ -1,8 +1,8 @@
 // Tracks the workers of a run: sessions and states, the times of their updates, the deadline of the
 // next round, and whether a link can keep up (docs/protocol.md, "Membership", "Times").
 //
-// Passive: guarded by the manager's mutex. Its owner applies a worker's new state to the open round
-// and to streams.
+// Passive: guarded by the mutex of SharedRun. Its owner applies a worker's new state to the open
+// round and to streams.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 namespace distro::server {
 
-class Attendance {
+class RunWorkers {
  public:
   // A worker's state changed; the word is one of kMemberReasons. Not OK: its streams end with
   // `end`.
@@ -37,7 +37,7 @@ class Attendance {
       std::function<void(const Worker&, absl::string_view word, const absl::Status& end)>;
 
   // All pointers are borrowed.
-  Attendance(const RunIdentity* run, const MembershipOptions& options, const Clock* clock, Log* log,
+  RunWorkers(const RunIdentity* run, const MembershipOptions& options, const Clock* clock, Log* log,
              RunObserver* observer, OnChange on_change);
 
   Membership& members() { return members_; }

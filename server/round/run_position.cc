@@ -1,4 +1,4 @@
-#include "server/round/course.h"
+#include "server/round/run_position.h"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ std::vector<v1::Member> MembersOf(const std::vector<v1::Slot>& slots) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<v1::Member>> Course::Restore(
+absl::StatusOr<std::vector<v1::Member>> RunPosition::Restore(
     const RoundLog& round_log, absl::FunctionRef<void(const v1::RoundHeader&)> learn) {
   plan_ = PlanOf(round_log.start());
   std::vector<v1::Member> members = MembersOf(plan_.slots);
@@ -51,8 +51,8 @@ absl::StatusOr<std::vector<v1::Member>> Course::Restore(
   return members;
 }
 
-void Course::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
-                  absl::Duration now) {
+void RunPosition::Open(const Membership& members, absl::Duration deadline, SegmentId audited,
+                       absl::Duration now) {
   round_.emplace(head_, run_->layout->segments(), plan_.slots, now, audited,
                  run_->method->Step(head_, medians_, extension_ ? &*extension_ : nullptr),
                  WeighingOf(run_->config));
@@ -62,7 +62,7 @@ void Course::Open(const Membership& members, absl::Duration deadline, SegmentId 
   by_deadline_ = false;
 }
 
-std::vector<std::string> Course::CountedWithoutSamples(const Membership& members) const {
+std::vector<std::string> RunPosition::CountedWithoutSamples(const Membership& members) const {
   std::vector<std::string> names;
   for (const auto& [name, worker] : members.workers()) {
     if (worker.weight() > 0 && !round_->HasSlot(name)) names.push_back(name);
@@ -72,14 +72,14 @@ std::vector<std::string> Course::CountedWithoutSamples(const Membership& members
   return names;
 }
 
-size_t Course::Reopen(const Membership& members) {
+size_t RunPosition::Reopen(const Membership& members) {
   const std::vector<std::string> names = CountedWithoutSamples(members);
   round_->AddSlots(AssignSlots(names, head_.value(), SamplesOfRound(run_->config), &plan_.pool));
   round_->SetExpected(members);
   return names.size();
 }
 
-v1::RoundOpen Course::MakeOpen(absl::Duration now) const {
+v1::RoundOpen RunPosition::MakeOpen(absl::Duration now) const {
   v1::RoundOpen open;
   *open.mutable_step() = round_->step();
   if (deadline_ != absl::InfiniteDuration())
@@ -93,7 +93,7 @@ v1::RoundOpen Course::MakeOpen(absl::Duration now) const {
   return open;
 }
 
-absl::Status Course::CheckHead(RoundId round) const {
+absl::Status RunPosition::CheckHead(RoundId round) const {
   if (round == head_) return absl::OkStatus();
   const bool late = round < head_;
   return ErrorWithReason(
@@ -102,8 +102,8 @@ absl::Status Course::CheckHead(RoundId round) const {
                    head_.value(), " is next"));
 }
 
-v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecessor_hash,
-                                   bool paused, const Clock& clock) {
+v1::RoundHeader RunPosition::MakeHeader(const Membership& members, uint64_t predecessor_hash,
+                                        bool paused, const Clock& clock) {
   RoundOutcome outcome = round_->Outcome(members, *run_->method, medians_);
   outcome.epoch = epoch_;
   outcome.predecessor_hash = predecessor_hash;
@@ -119,7 +119,7 @@ v1::RoundHeader Course::MakeHeader(const Membership& members, uint64_t predecess
   return header;
 }
 
-CommittedRoundInfo Course::Describe(const v1::RoundHeader& header, absl::Duration now) const {
+CommittedRoundInfo RunPosition::Describe(const v1::RoundHeader& header, absl::Duration now) const {
   return {.header = &header,
           .duration = now - round_->opened_at(),
           .by_deadline = by_deadline_,
@@ -128,22 +128,22 @@ CommittedRoundInfo Course::Describe(const v1::RoundHeader& header, absl::Duratio
           .loss = round_->MeanLoss()};
 }
 
-void Course::Advance(const v1::RoundHeader& header) {
+void RunPosition::Advance(const v1::RoundHeader& header) {
   plan_.Advance(header);
   medians_ = {header.scale_medians().begin(), header.scale_medians().end()};
   if (header.has_extension()) Extend(header.extension());
 }
 
-v1::Extension Course::ExtensionTo(uint64_t rounds) const {
+v1::Extension RunPosition::ExtensionTo(uint64_t rounds) const {
   const RoundId from = round_ ? head_.Next() : head_;
   return ExtendSchedule(run_->config, extension_ ? &*extension_ : nullptr, from, rounds);
 }
 
-void Course::Extend(const v1::Extension& extension) {
+void RunPosition::Extend(const v1::Extension& extension) {
   if (extension.rounds() > rounds()) extension_ = extension;
 }
 
-void Course::Finish(const v1::RoundHeader& header) {
+void RunPosition::Finish(const v1::RoundHeader& header) {
   Advance(header);
   head_ = head_.Next();
   round_.reset();

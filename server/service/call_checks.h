@@ -33,10 +33,10 @@ concept NamesItsWorker = requires(const Request& request) {
   request.worker().name();
 };
 
-class CallDesk {
+class CallChecks {
  public:
   // All are borrowed.
-  CallDesk(const Authorizer* authorizer, CallRates* rates, AuthObserver* observer, Log* log)
+  CallChecks(const Authorizer* authorizer, CallRates* rates, AuthObserver* observer, Log* log)
       : authorizer_(authorizer), rates_(rates), observer_(observer), log_(log) {}
 
   // Returns the caller of a new stream. As Authorizer::Check; ResourceExhausted `limit`: the

@@ -1,8 +1,9 @@
 // The Open frame of a round of deltas follows from the previous record, also after a restart.
-#include "server/round/course.h"
+#include "server/round/run_position.h"
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/method/deltas/caps.h"
@@ -34,9 +35,9 @@ v1::RunConfig DeltaConfig() {
   return *CompleteRunConfig(config);
 }
 
-class CourseTest : public ::testing::Test {
+class RunPositionTest : public ::testing::Test {
  protected:
-  CourseTest() {
+  RunPositionTest() {
     run_.run_id = "small-0001";
     run_.config = DeltaConfig();
     run_.layout = std::make_shared<const Layout>(testing::SmallLayout());
@@ -58,28 +59,28 @@ class CourseTest : public ::testing::Test {
     BuiltRound built = BuildDeltaRound(*run_.layout, round, log_file_->HashBefore(round));
     built.header.clear_scale_medians();
     for (const uint32_t median : medians) built.header.add_scale_medians(median);
-    const auto writer = *log_file_->Begin(round);
+    auto writer = *log_file_->Begin(round);
     for (uint32_t s = 0; s < built.payloads.size(); ++s)
-      EXPECT_TRUE(writer->AddSegment(SegmentId(s), built.payloads[s]).ok());
-    EXPECT_EQ(writer->Commit(built.header_bytes()), absl::OkStatus());
+      EXPECT_TRUE(writer.AddSegment(SegmentId(s), built.payloads[s]).ok());
+    EXPECT_EQ(log_file_->Commit(std::move(writer), built.header_bytes()), absl::OkStatus());
     return built.header;
   }
   // As a process that was there from the start, or one that has the log alone.
-  Course Begun() const {
-    Course course(&run_, EpochId(1), 8, RoundId(0));
-    course.Start(StartHeader());
-    return course;
+  RunPosition Begun() const {
+    RunPosition position(&run_, EpochId(1), 8, RoundId(0));
+    position.Start(StartHeader());
+    return position;
   }
-  Course Restored() {
+  RunPosition Restored() {
     log_file_ = nullptr;
     log_file_ = Reopen();
-    Course course(&run_, EpochId(2), 8, log_file_->next_round());
-    EXPECT_TRUE(course.Restore(*log_file_, [](const v1::RoundHeader&) {}).ok());
-    return course;
+    RunPosition position(&run_, EpochId(2), 8, log_file_->next_round());
+    EXPECT_TRUE(position.Restore(*log_file_, [](const v1::RoundHeader&) {}).ok());
+    return position;
   }
-  v1::StepParameters OpenStep(Course* course) {
-    course->Open(members_, absl::InfiniteDuration(), SegmentId(0), absl::ZeroDuration());
-    return course->MakeOpen(absl::ZeroDuration()).step();
+  v1::StepParameters OpenStep(RunPosition* position) {
+    position->Open(members_, absl::InfiniteDuration(), SegmentId(0), absl::ZeroDuration());
+    return position->MakeOpen(absl::ZeroDuration()).step();
   }
   std::string CapsOf(uint64_t round, const std::vector<uint32_t>& medians) const {
     return DeltaCaps(LocalRates(run_.config, RoundId(round)), medians, 3);
@@ -95,11 +96,11 @@ class CourseTest : public ::testing::Test {
   std::unique_ptr<RoundLog> log_file_;
 };
 
-TEST_F(CourseTest, CapsFollowTheRecordBefore) {
-  Course course = Begun();
-  EXPECT_EQ(OpenStep(&course).deltas().caps(), CapsOf(0, {}));
-  course.Finish(Commit({0, 151, 141}));
-  const std::string caps = OpenStep(&course).deltas().caps();
+TEST_F(RunPositionTest, CapsFollowTheRecordBefore) {
+  RunPosition position = Begun();
+  EXPECT_EQ(OpenStep(&position).deltas().caps(), CapsOf(0, {}));
+  position.Finish(Commit({0, 151, 141}));
+  const std::string caps = OpenStep(&position).deltas().caps();
   EXPECT_EQ(caps, CapsOf(1, {0, 151, 141}));
   EXPECT_EQ(static_cast<uint8_t>(caps[0]), DeltaCap(LocalRates(run_.config, RoundId(1)), {}));
   EXPECT_EQ(static_cast<uint8_t>(caps[1]), 152);
@@ -107,42 +108,42 @@ TEST_F(CourseTest, CapsFollowTheRecordBefore) {
 }
 
 // Records of earlier versions may be without a median that the one before them had.
-TEST_F(CourseTest, CapsFollowTheRecordBeforeAlone) {
-  Course course = Begun();
-  OpenStep(&course);
-  course.Finish(Commit({151, 151, 151}));
-  OpenStep(&course);
-  course.Finish(Commit({0, 0, 0}));
-  EXPECT_EQ(OpenStep(&course).deltas().caps(), CapsOf(2, {}));
+TEST_F(RunPositionTest, CapsFollowTheRecordBeforeAlone) {
+  RunPosition position = Begun();
+  OpenStep(&position);
+  position.Finish(Commit({151, 151, 151}));
+  OpenStep(&position);
+  position.Finish(Commit({0, 0, 0}));
+  EXPECT_EQ(OpenStep(&position).deltas().caps(), CapsOf(2, {}));
 }
 
-TEST_F(CourseTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
-  Course course = Begun();
-  OpenStep(&course);
-  course.Finish(Commit({0, 151, 141}));
-  Course restored = Restored();
-  for (Course* each : {&course, &restored}) {
+TEST_F(RunPositionTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
+  RunPosition position = Begun();
+  OpenStep(&position);
+  position.Finish(Commit({0, 151, 141}));
+  RunPosition restored = Restored();
+  for (RunPosition* each : {&position, &restored}) {
     OpenStep(each);
     EXPECT_THAT(each->MakeHeader(members_, 0, /*paused=*/false, *Clock::Real()).scale_medians(),
                 ElementsAre(0, 151, 141));
   }
 }
 
-TEST_F(CourseTest, ARestartOpensTheRoundWithTheSameStep) {
-  Course course = Begun();
+TEST_F(RunPositionTest, ARestartOpensTheRoundWithTheSameStep) {
+  RunPosition position = Begun();
   for (const std::vector<uint32_t>& medians :
        std::vector<std::vector<uint32_t>>{{0, 151, 141}, {150, 0, 145}, {0, 0, 0}}) {
-    OpenStep(&course);
-    course.Finish(Commit(medians));
-    const std::string step = OpenStep(&course).SerializeAsString();
-    Course restored = Restored();
-    EXPECT_EQ(restored.head(), course.head());
+    OpenStep(&position);
+    position.Finish(Commit(medians));
+    const std::string step = OpenStep(&position).SerializeAsString();
+    RunPosition restored = Restored();
+    EXPECT_EQ(restored.head(), position.head());
     EXPECT_EQ(OpenStep(&restored).SerializeAsString(), step);
   }
 }
 
-TEST_F(CourseTest, BeforeAnyRoundARestartOpensWithTheCeilings) {
-  Course restored = Restored();
+TEST_F(RunPositionTest, BeforeAnyRoundARestartOpensWithTheCeilings) {
+  RunPosition restored = Restored();
   EXPECT_EQ(OpenStep(&restored).deltas().caps(), CapsOf(0, {}));
 }
 

@@ -1,10 +1,11 @@
-// Receives snapshots of an archiver (docs/protocol.md, "Snapshots"): stores the bytes, and checks
-// them on its own thread, because the check reads the whole file and computes its state hash. Then
-// joiners start from the snapshot, and the log drops rounds that no joiner needs.
+// Receives snapshots of an archiver (docs/protocol.md, "Snapshots"), and finds the files that
+// joiners download. Stores the bytes, and checks them on its own thread, because the check reads
+// the whole file and computes its state hash. Then joiners start from the snapshot, and the log
+// drops rounds that no joiner needs.
 //
-//   DISTRO_ASSIGN_OR_RETURN(SnapshotTicket ticket, desk->Begin(header));
-//   DISTRO_RETURN_IF_ERROR(desk->Add(&ticket, frame));   // for every frame from ticket.offset
-//   desk->Adopt(ticket, done);
+//   DISTRO_ASSIGN_OR_RETURN(SnapshotTicket ticket, snapshots->Begin(header));
+//   DISTRO_RETURN_IF_ERROR(snapshots->Add(&ticket, frame));   // for every frame from ticket.offset
+//   snapshots->Adopt(ticket, done);
 //
 // Thread-safe. Begin and Add wait for the disk, for at most one frame; Adopt does not wait.
 #pragma once
@@ -28,19 +29,19 @@
 
 namespace distro::server {
 
-// Checks that the log vouches for a snapshot: an archiver's claim counts only if the round's record
+// Checks that the log confirms a snapshot: an archiver's claim counts only if the round's record
 // confirms it (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the
 // log's, and its state hash is the round's reference (common/round_log/log_reference.h).
 // InvalidArgument: the round is 0 or ahead of the log, or the state hash differs.
 // FailedPrecondition "diverged": the chain hash differs; "no_reference": the round is not committed
 // yet; "no_majority": its members did not agree, so that it can never have a snapshot. DataLoss:
 // the record cannot be read. Thread-safe; reads one record's header.
-absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& info);
+absl::Status CheckConfirmed(const RoundLog& round_log, const v1::SnapshotInfo& info);
 
-// Removes snapshots that the log does not vouch for from the list, such as those accepted by older
+// Removes snapshots that the log does not confirm from the list, such as those accepted by older
 // versions without this check. Called at the start, so that none is offered to a joiner or causes
 // rounds to be dropped.
-void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log);
+void LeaveOutUnconfirmed(const RoundLog& round_log, SnapshotStore* snapshots, Log* log);
 
 // An accepted upload.
 struct SnapshotTicket {
@@ -52,26 +53,26 @@ struct SnapshotTicket {
   bool complete() const { return offset == snapshot.size_bytes(); }
 };
 
-class SnapshotDesk {
+class SnapshotTransfers {
  public:
-  // All are borrowed; the log must vouch for all of `snapshots`. Starts with pruning that an
+  // All are borrowed; the log must confirm all of `snapshots`. Starts with pruning that an
   // earlier process may have left.
-  SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
-               Log* log);
+  SnapshotTransfers(SnapshotStore* snapshots, RoundLog* round_log, const RoundManager* manager,
+                    Log* log);
   // Waits for the running check; pending ones are answered Unavailable.
-  ~SnapshotDesk();
-  SnapshotDesk(const SnapshotDesk&) = delete;
-  SnapshotDesk& operator=(const SnapshotDesk&) = delete;
+  ~SnapshotTransfers();
+  SnapshotTransfers(const SnapshotTransfers&) = delete;
+  SnapshotTransfers& operator=(const SnapshotTransfers&) = delete;
 
   // Accepts an upload; an earlier one ends as Aborted. FailedPrecondition: it is of another run
   // ("other_run") or another log ("diverged"), has no reference in the log ("no_reference",
-  // "no_majority": CheckVouched), or is older than the kept snapshots. InvalidArgument: it
+  // "no_majority": CheckConfirmed), or is older than the kept snapshots. InvalidArgument: it
   // contradicts the log.
   absl::StatusOr<SnapshotTicket> Begin(const v1::UploadSnapshotHeader& header);
   // Stores the next bytes. Aborted: another upload has started. InvalidArgument: wrong offset, no
   // bytes, or beyond the end.
   absl::Status Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame);
-  // Checks a complete upload and lists it. Calls `done` once, on the desk's thread or before it
+  // Checks a complete upload and lists it. Calls `done` once, on its own thread or before it
   // returns.
   void Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done);
 

@@ -1,4 +1,4 @@
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/limits/sweeper.h"
+#include "server/limits/periodic_checks.h"
 #include "tests/testing/fake_clock.h"
 
 namespace distro::server {
@@ -21,21 +21,22 @@ using testing::FakeClock;
 
 // A stream of a reactor that stores the status with which it was stopped.
 struct Client {
-  Client(StreamGate* gate, StreamKind kind = StreamKind::kUpload) {
-    auto opened = gate->Open(kind, [this](const absl::Status& status) { stopped = status; });
+  Client(StreamLimiter* limiter, StreamKind kind = StreamKind::kUpload) {
+    auto opened = limiter->Open(kind, [this](const absl::Status& status) { stopped = status; });
     refused = opened.status();
     if (opened.ok()) stream = *std::move(opened);
   }
-  Client(StreamGate* gate, const std::string& worker, uint64_t incarnation) : Client(gate) {
+  Client(StreamLimiter* limiter, const std::string& worker, uint64_t incarnation)
+      : Client(limiter) {
     stream->Identify(worker, incarnation);
   }
 
   absl::Status refused;
   std::optional<absl::Status> stopped;
-  std::unique_ptr<GatedStream> stream;
+  std::unique_ptr<LimitedStream> stream;
 };
 
-class StreamGateTest : public ::testing::Test {
+class StreamLimiterTest : public ::testing::Test {
  protected:
   static ServiceLimits Limits() {
     ServiceLimits limits;
@@ -48,7 +49,7 @@ class StreamGateTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  StreamGate gate_{Limits(), &clock_};
+  StreamLimiter limiter_{Limits(), &clock_};
 };
 
 void ExpectStopped(const Client& client, StatusCode code, const std::string& reason) {
@@ -57,88 +58,89 @@ void ExpectStopped(const Client& client, StatusCode code, const std::string& rea
   EXPECT_EQ(ReasonOf(*client.stopped), reason);
 }
 
-TEST_F(StreamGateTest, AWorkersNewerUploadEndsTheOlder) {
-  Client first(&gate_, "a", 1), other(&gate_, "b", 1);
-  Client second(&gate_, "a", 1);
+TEST_F(StreamLimiterTest, AWorkersNewerUploadEndsTheOlder) {
+  Client first(&limiter_, "a", 1), other(&limiter_, "b", 1);
+  Client second(&limiter_, "a", 1);
   ExpectStopped(first, StatusCode::kUnavailable, "limit");
   EXPECT_FALSE(second.stopped);
   EXPECT_FALSE(other.stopped);
-  EXPECT_EQ(gate_.open(StreamKind::kUpload), 2);
+  EXPECT_EQ(limiter_.open(StreamKind::kUpload), 2);
   second.stream->Identify("a", 1);
   EXPECT_FALSE(second.stopped);
 }
 
-TEST_F(StreamGateTest, ANewerProcessesUploadEndsThatOfTheOlder) {
-  Client first(&gate_, "a", 1);
-  Client second(&gate_, "a", 2);
+TEST_F(StreamLimiterTest, ANewerProcessesUploadEndsThatOfTheOlder) {
+  Client first(&limiter_, "a", 1);
+  Client second(&limiter_, "a", 2);
   ExpectStopped(first, StatusCode::kAborted, "replaced");
 }
 
-TEST_F(StreamGateTest, KindsHaveTheirOwnPlaces) {
+TEST_F(StreamLimiterTest, KindsHaveTheirOwnPlaces) {
   std::vector<std::unique_ptr<Client>> subscribers;
   for (int i = 0; i < 3; ++i)
-    subscribers.push_back(std::make_unique<Client>(&gate_, StreamKind::kSubscription));
-  const Client one_more(&gate_, StreamKind::kSubscription);
+    subscribers.push_back(std::make_unique<Client>(&limiter_, StreamKind::kSubscription));
+  const Client one_more(&limiter_, StreamKind::kSubscription);
   EXPECT_EQ(one_more.refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(one_more.refused), "limit");
   EXPECT_EQ(RetryAfterOf(one_more.refused), absl::Seconds(1));
-  EXPECT_TRUE(Client(&gate_).refused.ok());
+  EXPECT_TRUE(Client(&limiter_).refused.ok());
   subscribers.pop_back();
-  EXPECT_TRUE(Client(&gate_, StreamKind::kSubscription).refused.ok());
+  EXPECT_TRUE(Client(&limiter_, StreamKind::kSubscription).refused.ok());
 }
 
-TEST_F(StreamGateTest, TheOldestStreamWithoutAHeaderMakesRoom) {
-  Client worker(&gate_, "a", 1), oldest(&gate_), newer(&gate_);
-  Client next(&gate_);
+TEST_F(StreamLimiterTest, TheOldestStreamWithoutAHeaderMakesRoom) {
+  Client worker(&limiter_, "a", 1), oldest(&limiter_), newer(&limiter_);
+  Client next(&limiter_);
   EXPECT_TRUE(next.refused.ok());
   ExpectStopped(oldest, StatusCode::kResourceExhausted, "limit");
   EXPECT_FALSE(newer.stopped);
   EXPECT_FALSE(worker.stopped);
-  EXPECT_EQ(gate_.open(StreamKind::kUpload), 3);
+  EXPECT_EQ(limiter_.open(StreamKind::kUpload), 3);
 }
 
-TEST_F(StreamGateTest, PlacesOfWorkersAreNotTaken) {
-  Client a(&gate_, "a", 1), b(&gate_, "b", 1), c(&gate_, "c", 1);
-  EXPECT_EQ(Client(&gate_).refused.code(), StatusCode::kResourceExhausted);
+TEST_F(StreamLimiterTest, PlacesOfWorkersAreNotTaken) {
+  Client a(&limiter_, "a", 1), b(&limiter_, "b", 1), c(&limiter_, "c", 1);
+  EXPECT_EQ(Client(&limiter_).refused.code(), StatusCode::kResourceExhausted);
   EXPECT_FALSE(a.stopped || b.stopped || c.stopped);
 }
 
-TEST_F(StreamGateTest, WhatStallsIsSweptAndMakesRoom) {
-  Client silent(&gate_, "a", 1), busy(&gate_, "b", 1), follower(&gate_, StreamKind::kSubscription);
+TEST_F(StreamLimiterTest, WhatStallsIsSweptAndMakesRoom) {
+  Client silent(&limiter_, "a", 1), busy(&limiter_, "b", 1),
+      follower(&limiter_, StreamKind::kSubscription);
   clock_.Advance(absl::Seconds(9));
-  gate_.Sweep();
+  limiter_.StopStalled();
   EXPECT_FALSE(silent.stopped);
   busy.stream->Moved(1000);
   clock_.Advance(absl::Seconds(1));
-  gate_.Sweep();
+  limiter_.StopStalled();
   ExpectStopped(silent, StatusCode::kDeadlineExceeded, "stalled");
   EXPECT_FALSE(busy.stopped);
   EXPECT_FALSE(follower.stopped);
   silent.stopped.reset();
   clock_.Advance(absl::Seconds(100));
-  Client c(&gate_, "c", 1), d(&gate_, "d", 1), e(&gate_, "e", 1);  // busy stalls by now
+  Client c(&limiter_, "c", 1), d(&limiter_, "d", 1), e(&limiter_, "e", 1);  // busy stalls by now
   EXPECT_TRUE(e.refused.ok());
   ExpectStopped(busy, StatusCode::kDeadlineExceeded, "stalled");
   EXPECT_FALSE(silent.stopped) << "stopped twice";
 }
 
-TEST_F(StreamGateTest, WhatWaitsForUsDoesNotStall) {
-  Client client(&gate_, StreamKind::kSnapshot);
+TEST_F(StreamLimiterTest, WhatWaitsForUsDoesNotStall) {
+  Client client(&limiter_, StreamKind::kSnapshot);
   client.stream->PauseTimeout();
   clock_.Advance(absl::Hours(1));
-  gate_.Sweep();
+  limiter_.StopStalled();
   EXPECT_FALSE(client.stopped);
   client.stream->ResumeTimeout();
   clock_.Advance(absl::Seconds(10));
-  gate_.Sweep();
+  limiter_.StopStalled();
   ExpectStopped(client, StatusCode::kDeadlineExceeded, "stalled");
 }
 
-TEST_F(StreamGateTest, AWorkersRateIsThatOfAllItsStreams) {
+TEST_F(StreamLimiterTest, AWorkersRateIsThatOfAllItsStreams) {
   absl::Status status;
   uint64_t taken = 0;
   for (int i = 0; i < 100 && status.ok(); ++i) {
-    Client client(&gate_, "a", i + 1);
+    Client client(&limiter_, "a", i + 1);
     status = client.stream->Received(1 << 19);
     if (status.ok()) taken += 1 << 19;
   }
@@ -146,92 +148,92 @@ TEST_F(StreamGateTest, AWorkersRateIsThatOfAllItsStreams) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(status), "limit");
   EXPECT_EQ(RetryAfterOf(status), absl::Milliseconds(500));
-  EXPECT_TRUE(Client(&gate_, "b", 1).stream->Received(1 << 19).ok());
+  EXPECT_TRUE(Client(&limiter_, "b", 1).stream->Received(1 << 19).ok());
   clock_.Advance(absl::Milliseconds(500));
-  EXPECT_TRUE(Client(&gate_, "a", 1).stream->Received(1 << 19).ok());
+  EXPECT_TRUE(Client(&limiter_, "a", 1).stream->Received(1 << 19).ok());
 }
 
-TEST_F(StreamGateTest, TinyMessagesAreNotFree) {
-  Client client(&gate_, "a", 1);
+TEST_F(StreamLimiterTest, TinyMessagesAreNotFree) {
+  Client client(&limiter_, "a", 1);
   int messages = 0;
   while (messages < 100'000 && client.stream->Received(1).ok()) ++messages;
   EXPECT_EQ(messages, (4 << 20) / 256);
 }
 
-TEST_F(StreamGateTest, AnEndedStreamIsNotStopped) {
-  Client client(&gate_, "a", 1);
+TEST_F(StreamLimiterTest, AnEndedStreamIsNotStopped) {
+  Client client(&limiter_, "a", 1);
   client.stream = nullptr;
-  EXPECT_EQ(gate_.open(StreamKind::kUpload), 0);
+  EXPECT_EQ(limiter_.open(StreamKind::kUpload), 0);
   clock_.Advance(absl::Hours(1));
-  gate_.Sweep();
-  const Client newer(&gate_, "a", 1);
+  limiter_.StopStalled();
+  const Client newer(&limiter_, "a", 1);
   EXPECT_FALSE(client.stopped);
 }
 
-TEST_F(StreamGateTest, ASweeperFindsWhatTheClockSays) {
+TEST_F(StreamLimiterTest, PeriodicChecksStopWhatStalledByTheClock) {
   absl::Mutex mu;
   bool stopped = false;
-  auto stream = gate_.Open(StreamKind::kUpload, [&](const absl::Status&) {
+  auto stream = limiter_.Open(StreamKind::kUpload, [&](const absl::Status&) {
     absl::MutexLock lock(&mu);
     stopped = true;
   });
   ASSERT_TRUE(stream.ok());
   std::atomic<bool> looked = false;
-  const Sweeper sweeper(&gate_, [&looked] { looked = true; });
+  const PeriodicChecks periodic_checks(&limiter_, [&looked] { looked = true; });
   clock_.Advance(absl::Seconds(11));
   while (!looked) std::this_thread::yield();
   absl::MutexLock lock(&mu);
   mu.Await(absl::Condition(&stopped));
 }
 
-TEST_F(StreamGateTest, StreamsComeAndGoOnManyThreads) {
+TEST_F(StreamLimiterTest, StreamsComeAndGoOnManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
       for (int i = 0; i < 300; ++i) {
-        Client client(&gate_);
+        Client client(&limiter_);
         if (client.stream == nullptr) continue;
         client.stream->Identify(t % 2 == 0 ? "a" : "b", t);
         client.stream->Moved(10);
-        gate_.Sweep();
+        limiter_.StopStalled();
         client.stream = nullptr;  // before what it calls
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   for (const StreamKind kind : {StreamKind::kUpload, StreamKind::kSubscription})
-    EXPECT_EQ(gate_.open(kind), 0);
+    EXPECT_EQ(limiter_.open(kind), 0);
 }
 
-TEST_F(StreamGateTest, ANameMeasuresTwoLinksAndItsThirdEndsTheOldest) {
+TEST_F(StreamLimiterTest, ANameMeasuresTwoLinksAndItsThirdEndsTheOldest) {
   std::vector<std::unique_ptr<Client>> links;
   for (const char* name : {"a", "a", "b", "a"}) {
-    links.push_back(std::make_unique<Client>(&gate_, StreamKind::kLink));
+    links.push_back(std::make_unique<Client>(&limiter_, StreamKind::kLink));
     ASSERT_TRUE(links.back()->refused.ok());
     links.back()->stream->Identify(name, 0);
   }
   ExpectStopped(*links[0], StatusCode::kUnavailable, "limit");
   for (int i = 1; i < 4; ++i) EXPECT_FALSE(links[i]->stopped) << i;
-  EXPECT_EQ(gate_.open(StreamKind::kLink), 3);
-  Client other(&gate_, StreamKind::kLink);
+  EXPECT_EQ(limiter_.open(StreamKind::kLink), 3);
+  Client other(&limiter_, StreamKind::kLink);
   EXPECT_TRUE(other.refused.ok()) << "one name holds all places";
 }
 
 // A follower that comes back while its older streams still look alive displaces those, and nobody
 // else's.
-TEST_F(StreamGateTest, BeyondItsPlacesANamesOldestStreamMakesRoom) {
+TEST_F(StreamLimiterTest, BeyondItsPlacesANamesOldestStreamMakesRoom) {
   for (const auto& [kind, places] : {std::pair(StreamKind::kSubscription, kSubscriptionsOfAName),
                                      std::pair(StreamKind::kSnapshot, kSnapshotsOfAName)}) {
     ServiceLimits limits;
-    StreamGate gate(limits, &clock_);
-    Client other(&gate, kind), nameless(&gate, kind);
+    StreamLimiter limiter(limits, &clock_);
+    Client other(&limiter, kind), nameless(&limiter, kind);
     other.stream->Identify("b", 0);
     std::vector<std::unique_ptr<Client>> mine;
     for (int i = 0; i < 3 * places; ++i) {
-      mine.push_back(std::make_unique<Client>(&gate, kind));
+      mine.push_back(std::make_unique<Client>(&limiter, kind));
       mine.back()->stream->Identify("a", 0);
       const int open = std::min(i + 1, places);
-      EXPECT_EQ(gate.open(kind), open + 2);
+      EXPECT_EQ(limiter.open(kind), open + 2);
       if (i >= places) ExpectStopped(*mine[i - places], StatusCode::kUnavailable, "limit");
       EXPECT_FALSE(mine.back()->stopped);
     }

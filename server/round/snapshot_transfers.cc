@@ -1,4 +1,4 @@
-#include "server/round/snapshot_desk.h"
+#include "server/round/snapshot_transfers.h"
 
 #include <optional>
 #include <utility>
@@ -21,7 +21,7 @@ absl::Status Failed(absl::string_view reason, RoundId round, absl::string_view w
 
 }  // namespace
 
-absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& info) {
+absl::Status CheckConfirmed(const RoundLog& round_log, const v1::SnapshotInfo& info) {
   const RoundId round(info.round());
   const RoundId next = round_log.next_round();
   if (round == RoundId(0) || round > next) {
@@ -37,9 +37,9 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
         absl::StrCat("the chain hash is ", ToHex(chain), ", not ", ToHex(info.log_hash())));
   }
   if (round == next) {
-    return Failed("no_reference", round,
-                  "nobody has said yet which parameters are right: once the round is committed its "
-                  "record does");
+    return Failed(
+        "no_reference", round,
+        "it is not known yet which parameters are right: the record of this round will say it");
   }
   DISTRO_ASSIGN_OR_RETURN(const v1::RoundHeader header, round_log.Header(round));
   const std::optional<LogReference> reference = ReferenceOf(header);
@@ -53,30 +53,30 @@ absl::Status CheckVouched(const RoundLog& round_log, const v1::SnapshotInfo& inf
                    ToHex(reference->state_hash), ", not ", ToHex(info.state_hash())));
 }
 
-void LeaveOutUnvouched(const RoundLog& round_log, SnapshotStore* snapshots, Log* log) {
+void LeaveOutUnconfirmed(const RoundLog& round_log, SnapshotStore* snapshots, Log* log) {
   std::vector<v1::SnapshotInfo> later = snapshots->List();
-  later.pop_back();  // the initial one, which needs no voucher
+  later.pop_back();  // the initial one, which needs no confirmation
   for (const v1::SnapshotInfo& info : later) {
-    const absl::Status status = CheckVouched(round_log, info);
+    const absl::Status status = CheckConfirmed(round_log, info);
     if (status.ok()) continue;
-    log->Error("snapshot left out: the log does not vouch for it",
+    log->Error("snapshot not offered to joiners: the log does not confirm it",
                {{"round", info.round()}, {"error", status}});
     snapshots->LeaveOut(info.sha256());
   }
   const RoundId newest(snapshots->List().front().round());
   if (newest >= round_log.first_round()) return;
-  log->Error("nobody new can join: the log begins after the newest snapshot that it vouches for",
+  log->Error("no new worker can join: the log begins after the newest snapshot that it confirms",
              {{"first_round", round_log.first_round().value()}, {"snapshot", newest.value()}});
 }
 
-SnapshotDesk::SnapshotDesk(SnapshotStore* snapshots, RoundLog* round_log,
-                           const RoundManager* manager, Log* log)
+SnapshotTransfers::SnapshotTransfers(SnapshotStore* snapshots, RoundLog* round_log,
+                                     const RoundManager* manager, Log* log)
     : snapshots_(snapshots), round_log_(round_log), manager_(manager), log_(log) {
   jobs_.push_back({});
   thread_ = std::thread([this] { Run(); });
 }
 
-SnapshotDesk::~SnapshotDesk() {
+SnapshotTransfers::~SnapshotTransfers() {
   std::deque<Job> left;
   {
     absl::MutexLock lock(&mu_);
@@ -89,7 +89,7 @@ SnapshotDesk::~SnapshotDesk() {
   }
 }
 
-absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeader& header) {
+absl::StatusOr<SnapshotTicket> SnapshotTransfers::Begin(const v1::UploadSnapshotHeader& header) {
   if (header.run_id() != manager_->run().run_id) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
                            absl::StrCat("run_id: the snapshot is of run ", header.run_id(),
@@ -97,7 +97,7 @@ absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeade
   }
   SnapshotTicket ticket;
   ticket.snapshot = header.snapshot();
-  DISTRO_RETURN_IF_ERROR(CheckVouched(*round_log_, ticket.snapshot));
+  DISTRO_RETURN_IF_ERROR(CheckConfirmed(*round_log_, ticket.snapshot));
   absl::MutexLock lock(&upload_mu_);
   DISTRO_ASSIGN_OR_RETURN(ticket.offset, snapshots_->IncomingBytes(ticket.snapshot));
   if (ticket.complete()) ticket.stored = Find(ticket.snapshot.sha256()).ok();
@@ -105,10 +105,10 @@ absl::StatusOr<SnapshotTicket> SnapshotDesk::Begin(const v1::UploadSnapshotHeade
   return ticket;
 }
 
-absl::Status SnapshotDesk::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame) {
+absl::Status SnapshotTransfers::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& frame) {
   absl::MutexLock lock(&upload_mu_);
   if (ticket->number != newest_ticket_)
-    return absl::AbortedError("another upload of a snapshot began: this one ends");
+    return absl::AbortedError("another upload of a snapshot has started: this one was ended");
   const uint64_t left = ticket->snapshot.size_bytes() - ticket->offset;
   if (frame.offset() != ticket->offset || frame.data().empty() || frame.data().size() > left) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -121,7 +121,8 @@ absl::Status SnapshotDesk::Add(SnapshotTicket* ticket, const v1::SnapshotFrame& 
   return absl::OkStatus();
 }
 
-void SnapshotDesk::Adopt(const SnapshotTicket& ticket, std::function<void(absl::Status)> done) {
+void SnapshotTransfers::Adopt(const SnapshotTicket& ticket,
+                              std::function<void(absl::Status)> done) {
   {
     absl::MutexLock lock(&mu_);
     if (!closed_) {
@@ -132,7 +133,8 @@ void SnapshotDesk::Adopt(const SnapshotTicket& ticket, std::function<void(absl::
   done(Draining());
 }
 
-absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sha256) const {
+absl::StatusOr<SnapshotTransfers::StoredFile> SnapshotTransfers::Find(
+    absl::string_view sha256) const {
   for (const v1::SnapshotInfo& info : snapshots_->List()) {
     if (info.sha256() != sha256) continue;
     DISTRO_ASSIGN_OR_RETURN(std::string path, snapshots_->PathOf(sha256));
@@ -143,15 +145,15 @@ absl::StatusOr<SnapshotDesk::StoredFile> SnapshotDesk::Find(absl::string_view sh
     if (file.sha256() == sha256)
       return StoredFile{absl::StrCat(run.companions_dir, "/", file.name()), file.size_bytes()};
   }
-  return absl::NotFoundError("sha256: no snapshot has it (any more), and no companion");
+  return absl::NotFoundError("sha256: no kept snapshot and no companion file has it");
 }
 
-void SnapshotDesk::Run() {
+void SnapshotTransfers::Run() {
   while (true) {
     Job job;
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(this, &SnapshotDesk::HasNews));
+      mu_.Await(absl::Condition(this, &SnapshotTransfers::HasNews));
       if (closed_) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
@@ -162,7 +164,7 @@ void SnapshotDesk::Run() {
   }
 }
 
-absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
+absl::Status SnapshotTransfers::AdoptNow(const v1::SnapshotInfo& snapshot) {
   const absl::Status status = snapshots_->Adopt(snapshot);  // its round's record does not change
   if (!status.ok()) {
     log_->Warning("snapshot refused", {{"round", snapshot.round()}, {"status", status}});
@@ -170,15 +172,15 @@ absl::Status SnapshotDesk::AdoptNow(const v1::SnapshotInfo& snapshot) {
   return status;
 }
 
-// Drops rounds before the older of the two kept snapshots: no joiner needs them. The log vouches
-// for both, as checked at the start (LeaveOutUnvouched) or when they arrived.
-void SnapshotDesk::Prune() {
+// Drops rounds before the older of the two kept snapshots: no joiner needs them. The log confirms
+// both, as checked at the start (LeaveOutUnconfirmed) or when they arrived.
+void SnapshotTransfers::Prune() {
   const std::vector<v1::SnapshotInfo> list = snapshots_->List();  // newest first
   if (list.size() < 2) return;
   const RoundId first(list[1].round());
   const bool dropped = first > round_log_->first_round();
   if (const absl::Status status = round_log_->Prune(first); !status.ok()) {
-    log_->Error("old rounds not dropped: the next snapshot tries again",
+    log_->Error("old rounds not dropped: will try again after the next snapshot",
                 {{"before", first.value()}, {"status", status}});
     return;
   }

@@ -1,10 +1,10 @@
 // A bidirectional stream that handles one message at a time and answers it; the base class of
 // UploadUpdate, CreateRun and MeasureLink. The subclass handles messages and queues answers. This
-// class does the rest: the place in the gate, reading, writing, half-close, cancellation and the
-// end. When kMaxQueued answers wait for a slow reader, it stops reading. It holds no message
-// between two reads.
+// class does the rest: its place among the open streams, reading, writing, half-close, cancellation
+// and the end. When kMaxQueued answers wait for a slow reader, it stops reading. It holds no
+// message between two reads.
 //
-// Deletes itself when gRPC is done with it. Reads, writes and the gate's stop run on different
+// Deletes itself when gRPC is done with it. Reads, writes and the limiter's stop run on different
 // threads; the mutex serialises them.
 #pragma once
 
@@ -22,7 +22,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/connections/connection_table.h"
-#include "server/limits/stream_gate.h"
+#include "server/limits/stream_limiter.h"
 #include "server/service/raw_message.h"
 
 namespace distro::server {
@@ -68,11 +68,11 @@ class AnsweringReactor : public RawBidiReactor {
   void OnDone() final { delete this; }
 
  protected:
-  // Takes a place in the gate and starts to read. The subclass calls it at the end of its
-  // constructor. The stream also ends with a returned error, which the subclass may count.
+  // Takes a place among the open streams and starts to read. The subclass calls it at the end of
+  // its constructor. The stream also ends with a returned error, which the subclass may count.
   // `caller`: name of the credential that the place is charged to; empty: none, or not known yet.
-  absl::Status Begin(StreamGate* gate, StreamKind kind, const std::string& caller = "") {
-    auto stream = gate->Open(kind, [this](const absl::Status& status) { Stop(status); });
+  absl::Status Begin(StreamLimiter* limiter, StreamKind kind, const std::string& caller = "") {
+    auto stream = limiter->Open(kind, [this](const absl::Status& status) { Stop(status); });
     if (stream.ok()) {
       stream_ = *std::move(stream);
       if (!caller.empty()) stream_->Identify(caller, 0);
@@ -92,7 +92,7 @@ class AnsweringReactor : public RawBidiReactor {
   virtual absl::Status OnHalfClose() = 0;
   // Received bytes that are not a Request: returns the stream's final status.
   virtual absl::Status OnUnreadable(const absl::Status& status) { return status; }
-  // The gate stopped the stream. Called by any thread: be quick and do not call back.
+  // The limiter stopped the stream. Called by any thread: be quick and do not call back.
   virtual void OnStopped(const absl::Status& /*status*/) {}
 
   // Queues an answer. Only from OnMessage.
@@ -105,7 +105,7 @@ class AnsweringReactor : public RawBidiReactor {
   }
 
   // For the reading side only.
-  GatedStream* stream() { return stream_.get(); }
+  LimitedStream* stream() { return stream_.get(); }
 
  private:
   static constexpr size_t kMaxQueued = 64;
@@ -135,8 +135,8 @@ class AnsweringReactor : public RawBidiReactor {
     }
   }
 
-  // Called by the gate: ends the stream at once. A write in progress delays gRPC's status, so the
-  // call is cancelled.
+  // Called by the limiter: ends the stream at once. A write in progress delays gRPC's status, so
+  // the call is cancelled.
   void Stop(const absl::Status& status) {
     absl::MutexLock lock(&mu_);
     if (finished_) return;
@@ -162,7 +162,7 @@ class AnsweringReactor : public RawBidiReactor {
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);  // once the answers are written
 
-  std::unique_ptr<GatedStream> stream_;  // destroyed first: no Stop afterwards
+  std::unique_ptr<LimitedStream> stream_;  // destroyed first: no Stop afterwards
 };
 
 }  // namespace distro::server
