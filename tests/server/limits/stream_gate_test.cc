@@ -57,7 +57,7 @@ void ExpectStopped(const Client& client, StatusCode code, const std::string& rea
   EXPECT_EQ(ReasonOf(*client.stopped), reason);
 }
 
-TEST_F(StreamGateTest, AWorkersNewerUploadEndsTheOlder) {
+TEST_F(StreamGateTest, StopsOlderUploadOfWorker) {
   Client first(&gate_, "a", 1), other(&gate_, "b", 1);
   Client second(&gate_, "a", 1);
   ExpectStopped(first, StatusCode::kUnavailable, "limit");
@@ -68,7 +68,7 @@ TEST_F(StreamGateTest, AWorkersNewerUploadEndsTheOlder) {
   EXPECT_FALSE(second.stopped);
 }
 
-TEST_F(StreamGateTest, ANewerProcessesUploadEndsThatOfTheOlder) {
+TEST_F(StreamGateTest, StopsUploadOfOlderProcess) {
   Client first(&gate_, "a", 1);
   Client second(&gate_, "a", 2);
   ExpectStopped(first, StatusCode::kAborted, "replaced");
@@ -87,7 +87,7 @@ TEST_F(StreamGateTest, KindsHaveTheirOwnPlaces) {
   EXPECT_TRUE(Client(&gate_, StreamKind::kSubscription).refused.ok());
 }
 
-TEST_F(StreamGateTest, TheOldestStreamWithoutAHeaderMakesRoom) {
+TEST_F(StreamGateTest, StopsOldestWithoutHeader) {
   Client worker(&gate_, "a", 1), oldest(&gate_), newer(&gate_);
   Client next(&gate_);
   EXPECT_TRUE(next.refused.ok());
@@ -103,7 +103,7 @@ TEST_F(StreamGateTest, PlacesOfWorkersAreNotTaken) {
   EXPECT_FALSE(a.stopped || b.stopped || c.stopped);
 }
 
-TEST_F(StreamGateTest, WhatStallsIsSweptAndMakesRoom) {
+TEST_F(StreamGateTest, SweepsStalledStreams) {
   Client silent(&gate_, "a", 1), busy(&gate_, "b", 1), follower(&gate_, StreamKind::kSubscription);
   clock_.Advance(absl::Seconds(9));
   gate_.Sweep();
@@ -122,7 +122,7 @@ TEST_F(StreamGateTest, WhatStallsIsSweptAndMakesRoom) {
   EXPECT_FALSE(silent.stopped) << "stopped twice";
 }
 
-TEST_F(StreamGateTest, WhatWaitsForUsDoesNotStall) {
+TEST_F(StreamGateTest, SparesPausedStream) {
   Client client(&gate_, StreamKind::kSnapshot);
   client.stream->PauseTimeout();
   clock_.Advance(absl::Hours(1));
@@ -134,7 +134,7 @@ TEST_F(StreamGateTest, WhatWaitsForUsDoesNotStall) {
   ExpectStopped(client, StatusCode::kDeadlineExceeded, "stalled");
 }
 
-TEST_F(StreamGateTest, AWorkersRateIsThatOfAllItsStreams) {
+TEST_F(StreamGateTest, SharesRateAmongStreams) {
   absl::Status status;
   uint64_t taken = 0;
   for (int i = 0; i < 100 && status.ok(); ++i) {
@@ -158,7 +158,7 @@ TEST_F(StreamGateTest, TinyMessagesAreNotFree) {
   EXPECT_EQ(messages, (4 << 20) / 256);
 }
 
-TEST_F(StreamGateTest, AnEndedStreamIsNotStopped) {
+TEST_F(StreamGateTest, SparesEndedStream) {
   Client client(&gate_, "a", 1);
   client.stream = nullptr;
   EXPECT_EQ(gate_.open(StreamKind::kUpload), 0);
@@ -168,7 +168,7 @@ TEST_F(StreamGateTest, AnEndedStreamIsNotStopped) {
   EXPECT_FALSE(client.stopped);
 }
 
-TEST_F(StreamGateTest, ASweeperFindsWhatTheClockSays) {
+TEST_F(StreamGateTest, SweepsByClock) {
   absl::Mutex mu;
   bool stopped = false;
   auto stream = gate_.Open(StreamKind::kUpload, [&](const absl::Status&) {
@@ -203,7 +203,7 @@ TEST_F(StreamGateTest, StreamsComeAndGoOnManyThreads) {
     EXPECT_EQ(gate_.open(kind), 0);
 }
 
-TEST_F(StreamGateTest, ANameMeasuresTwoLinksAndItsThirdEndsTheOldest) {
+TEST_F(StreamGateTest, StopsOldestOfThreeLinks) {
   std::vector<std::unique_ptr<Client>> links;
   for (const char* name : {"a", "a", "b", "a"}) {
     links.push_back(std::make_unique<Client>(&gate_, StreamKind::kLink));

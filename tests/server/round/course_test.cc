@@ -116,7 +116,7 @@ TEST_F(CourseTest, CapsFollowTheRecordBeforeAlone) {
   EXPECT_EQ(OpenStep(&course).deltas().caps(), CapsOf(2, {}));
 }
 
-TEST_F(CourseTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
+TEST_F(CourseTest, KeepsMediansWithoutCodes) {
   Course course = Begun();
   OpenStep(&course);
   course.Finish(Commit({0, 151, 141}));
@@ -128,7 +128,7 @@ TEST_F(CourseTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
   }
 }
 
-TEST_F(CourseTest, ARestartOpensTheRoundWithTheSameStep) {
+TEST_F(CourseTest, OpensEqualStepAfterRestart) {
   Course course = Begun();
   for (const std::vector<uint32_t>& medians :
        std::vector<std::vector<uint32_t>>{{0, 151, 141}, {150, 0, 145}, {0, 0, 0}}) {

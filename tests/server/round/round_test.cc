@@ -110,7 +110,7 @@ TEST_F(RoundTest, ForeseesWhatPutReturns) {
   EXPECT_EQ(*foresee("a", 0, payload->size()), Taken::kAgain);
 }
 
-TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
+TEST_F(RoundTest, LeavesOutUpdateOnProbation) {
   for (const char* name : {"a", "b", "c"}) {
     Begin(name);
     for (const uint32_t segment : {0, 1}) Put(name, segment);
@@ -121,7 +121,7 @@ TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
   EXPECT_EQ(Included(0), "ab");
 }
 
-TEST_F(RoundTest, NobodyWaitsForAWorkerOnProbation) {
+TEST_F(RoundTest, ClosesWithoutProbation) {
   EXPECT_EQ(round_.expected(), 2);
   for (const char* name : {"a", "b"}) {
     Begin(name);
@@ -132,7 +132,7 @@ TEST_F(RoundTest, NobodyWaitsForAWorkerOnProbation) {
 
 // Otherwise nobody could ever close this round: c has sent what it has, and nothing of it may be
 // used.
-TEST_F(RoundTest, WhatWasSentOnProbationCountsWhenTheWorkerIsNeeded) {
+TEST_F(RoundTest, UsesPromotedUpdate) {
   for (const char* name : {"a", "c"}) {
     Begin(name);
     for (const uint32_t segment : {0, 1}) Put(name, segment);
@@ -148,7 +148,7 @@ TEST_F(RoundTest, WhatWasSentOnProbationCountsWhenTheWorkerIsNeeded) {
   EXPECT_EQ(Included(0), "ac");
 }
 
-TEST_F(RoundTest, ASegmentThatClosedWithoutAWorkerStaysWithoutIt) {
+TEST_F(RoundTest, KeepsClosedSegment) {
   for (const char* name : {"a", "b", "c"}) {
     Begin(name);
     Put(name, 0);
@@ -161,7 +161,7 @@ TEST_F(RoundTest, ASegmentThatClosedWithoutAWorkerStaysWithoutIt) {
   EXPECT_EQ(Included(1), "abc");
 }
 
-TEST_F(RoundTest, WhoSendsNothingYetHasTheWeightOfItsState) {
+TEST_F(RoundTest, IgnoresPromotionBeforeUpdate) {
   round_.Promote("c");
   round_.Promote("z");
   EXPECT_TRUE(Next().enough_can_come);
@@ -170,7 +170,7 @@ TEST_F(RoundTest, WhoSendsNothingYetHasTheWeightOfItsState) {
   EXPECT_FALSE(round_.Counts("c"));
 }
 
-TEST_F(RoundTest, WhatAnExpelledWorkerSentLeavesTheOpenSegments) {
+TEST_F(RoundTest, RemovesExpelledFromOpenSegments) {
   for (const char* name : {"a", "b"}) {
     Begin(name);
     for (const uint32_t segment : {0, 1}) Put(name, segment);
@@ -215,19 +215,19 @@ class DataWeightTest : public RoundTest {
   }
 };
 
-TEST_F(DataWeightTest, AnUpdateCountsByItsWorkersData) {
+TEST_F(DataWeightTest, FollowsWorkersData) {
   for (const char* name : {"a", "b", "c"}) Send(name, Standing{});
   EXPECT_THAT(WeightsOf(0), ElementsAre(8, 4, 15));
 }
 
-TEST_F(DataWeightTest, WhoIsDoubtedCountsOneAndWhoIsOnProbationNothing) {
+TEST_F(DataWeightTest, IsOneIfDoubted) {
   Send("a", Standing{.doubted = true});
   Send("b", Standing{});
   Send("c", Standing{.probation = true});
   EXPECT_THAT(WeightsOf(0), ElementsAre(1, 4));
 }
 
-TEST_F(DataWeightTest, AWeightIsFixedWithTheFirstBytes) {
+TEST_F(DataWeightTest, IsFixedWithFirstBytes) {
   Send("a", Standing{});
   EXPECT_TRUE(members_.Join(Identity("a"), "data", Seconds(0), /*own_tokens=*/1).ok());
   round_.SetExpected(members_);
@@ -252,7 +252,7 @@ class WindowTest : public RoundTest {
   }
 };
 
-TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
+TEST_F(WindowTest, WeighsUpdateBySteps) {
   ASSERT_TRUE(Begin("a", 10, Standing{}).ok());
   ASSERT_TRUE(Begin("b", 3, Standing{}).ok());
   for (const char* name : {"a", "b"}) {
@@ -284,13 +284,13 @@ TEST_F(WindowTest, StepsAreFixedWithTheFirstBytes) {
   EXPECT_TRUE(Begin("a", 4, Standing{}).ok());
 }
 
-TEST_F(WindowTest, WhoIsDoubtedCountsAsOneStep) {
+TEST_F(WindowTest, WeighsDoubtedAsOneStep) {
   ASSERT_TRUE(Begin("a", 10, Standing{.doubted = true}).ok());
   Put("a", 0);
   EXPECT_THAT(WeightsOf(0), ElementsAre(1));
 }
 
-TEST_F(WindowTest, AWorkerOnProbationThatIsDoubtedCountsAsOneStepOncePromoted) {
+TEST_F(WindowTest, WeighsPromotedDoubtedAsOneStep) {
   ASSERT_TRUE(Begin("c", 10, {.probation = true, .doubted = true}).ok());
   Put("c", 0);
   round_.Promote("c");
@@ -351,7 +351,7 @@ TEST_F(DeltaRoundTest, OfTwoWorkersThereIsNoMedian) {
   EXPECT_THAT(Medians(), ElementsAre(0, 0, 0));
 }
 
-TEST_F(DeltaRoundTest, TheMedianBeforeTakesThePlaceOfEachWorkerWithoutACode) {
+TEST_F(DeltaRoundTest, FillsMissingCodesWithMedianBefore) {
   Close(0, {"a", "b", "c"}, {{10, 20, kNone}, {30, 40, kNone}, {50, kNone, kNone}});
   Close(1, {"a", "b", "c"}, {{kNone, kNone, 9}, {kNone, kNone, kNone}, {kNone, kNone, kNone}});
   EXPECT_THAT(Medians({1 + 60, 1 + 25, 1 + 70}), ElementsAre(1 + 30, 1 + 25, 1 + 70));
@@ -365,7 +365,7 @@ TEST_F(DeltaRoundTest, CodesAreOfWhoIsIncludedInTheSegment) {
   EXPECT_THAT(Medians(), ElementsAre(1 + 100, 1 + 0, 0));
 }
 
-TEST_F(DeltaRoundTest, WhoIsExpelledKeepsItsCodesOfSegmentsThatAreClosed) {
+TEST_F(DeltaRoundTest, KeepsCodesOfExpelled) {
   for (const char* name : {"a", "b", "c"}) Put(name, 0);
   round_.Close(SegmentId(0));
   round_.Expel("b");
