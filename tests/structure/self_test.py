@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
+import names_of_tests
 import rules
 import structure_test as checks
 
@@ -122,6 +123,15 @@ class ViolationTest(unittest.TestCase):
         for source in ("kernels/basis.cc", "kernels/cpu/deltas.cc", "kernels/cuda/gpu.cc"):
             self.assertEqual(len(checks.judge_unseen(source, "proto/distro/v1/run.pb.h")), 1)
         self.assertEqual(checks.judge_unseen("kernels/replica/replica.cc", "proto/distro/v1/run.pb.h"), [])
+
+    def test_names_of_tests_without_a_verb_are_found(self):
+        for name in ("AnUpdateIsRefused", "WhatIsLate", "A2", "EveryOne"):
+            for macro in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST"):
+                self.assertEqual(len(names_of_tests.judge("tests/a_test.cc", f"{macro}(RoundTest,\n{name}) {{\n")), 1, name)
+        for name in ("RefusesLateUpdate", "Answers", "ThenStops", "ItemizesBytes"):
+            self.assertEqual(names_of_tests.judge("tests/a_test.cc", f"TEST(RoundTest, {name}) {{\n"), [])
+        for name, complaints in (("a_late_update", 1), ("the", 1), ("refuses_late_update", 0), ("answers", 0)):
+            self.assertEqual(len(names_of_tests.judge("tests/a_test.py", f"    def test_{name}(self):\n")), complaints, name)
 
     def test_dependencies_are_read_from_ninja(self):
         text = "a/b.cc.o: #deps 2, deps mtime 1 (VALID)\n    ../common/a.cc\n    /usr/include/x.h\n\nc.o: #deps 0, deps mtime 1 (VALID)\n"
