@@ -62,7 +62,7 @@ def answered(report):
     return [("**/status.json", lambda route: route.fulfill(json=report))]
 
 
-def test_the_live_answer_is_as_documented(run):
+def test_live_answer_is_as_documented(run):
     page = (SOURCE / "docs/status_page.md").read_text()
     assert status_schema.faults(page, status(run)) == []
     assert status_schema.faults(page, crowd_report.report(40)) == []
@@ -70,7 +70,7 @@ def test_the_live_answer_is_as_documented(run):
         "time is 'now', not number", "more is not documented"]
 
 
-def test_its_numbers_are_those_of_the_metrics(run):
+def test_page_has_numbers_of_metrics(run):
     run.space.distroctl("run", "pause", run.aggregator.grpc, "--insecure")
     processes.until(lambda: (report := status(run))["run"]["state"] == "paused" and report["round"]["open_seconds"] is None, "paused")
 
@@ -109,7 +109,7 @@ def test_only_this_port_is_asked_and_nothing_else_may_run(run):
     assert "http" not in get(run, "/")[1]
 
 
-def test_every_alert_has_its_page_here(run):
+def test_page_serves_runbooks(run):
     alerts = [alert["alert"] for alert in yaml.safe_load((SOURCE / "scripts/dashboards/alerts.yaml").read_text())["alerts"]]
     assert len(alerts) > 10
     for alert in alerts:
@@ -117,7 +117,7 @@ def test_every_alert_has_its_page_here(run):
         assert headers["Content-Type"].startswith("text/plain") and alert in body.splitlines()[0], alert
 
 
-def test_a_live_run_and_a_worker_that_drops_out(run, chromium):
+def test_page_shows_worker_that_drops_out(run, chromium):
     watched = browser.Watched(chromium, run.url)
     watched.until("document.querySelectorAll('#workers tbody tr').length === 3 && document.querySelector('#chart path.training')")
     assert watched.texts("#workers td.name") == ["a", "b", "c"]
@@ -210,7 +210,7 @@ def test_forty_workers_and_a_bad_uplink(run, chromium, name, options):
     watched.close()
 
 
-def test_an_aggregator_that_does_not_answer_is_said(run, chromium):
+def test_page_says_that_aggregator_is_silent(run, chromium):
     page = chromium.new_page()
     page.goto(run.url)
     page.wait_for_selector("main:not([hidden])")

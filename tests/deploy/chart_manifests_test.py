@@ -40,7 +40,7 @@ def check_tls_route(route):
 
 @pytest.mark.parametrize("values", CI_VALUES, **by_name)
 @pytest.mark.parametrize("kube", ["1.27", "1.37"])
-def test_every_object_is_valid(values, kube):
+def test_renders_valid_objects(values, kube):
     listed = objects(render(read_values(values), kube_version=f"v{kube}.0"))
     assert len(listed) >= 6
     for manifest in listed:
@@ -50,14 +50,14 @@ def test_every_object_is_valid(values, kube):
 @pytest.mark.parametrize("break_it", [
     lambda o: o["spec"].update(replica=1), lambda o: pod_spec(o)["containers"][0].update(imagePullpolicy="Always"),
     lambda o: o["spec"].update(replicas="one")], ids=["unknown field", "misspelt field", "wrong type"])
-def test_the_check_refuses_a_broken_object(break_it):
+def test_check_refuses_broken_object(break_it):
     manifest = find(render(charts.INSECURE), "StatefulSet")
     break_it(manifest)
     with pytest.raises(kubernetes_validate.ValidationError):
         check(manifest, "1.30")
 
 
-def test_the_check_refuses_a_misspelt_field_of_an_operator():
+def test_check_refuses_misspelt_field_of_operator():
     monitor = find(render(read_values(CHART / "ci/monitoring-values.yaml")), "ServiceMonitor")
     monitor["spec"]["endpoints"][0]["scrapeTimeOut"] = "1s"
     with pytest.raises(AssertionError, match="scrapeTimeOut"):
@@ -72,7 +72,7 @@ def test_lint(values):
 
 
 @pytest.mark.parametrize("values", CI_VALUES, **by_name)
-def test_what_pods_mount_is_there(values):
+def test_pods_mount_what_is_there(values):
     listed = objects(render(read_values(values)))
     for workload in pods(listed):
         spec = pod_spec(workload)
@@ -123,7 +123,7 @@ def immutable_fields(listed):
 
 
 @pytest.mark.parametrize("values", CI_VALUES, **by_name)
-def test_an_upgrade_from_every_recorded_version_is_possible(values):
+def test_upgrades_from_recorded_versions(values):
     listed = immutable_fields(objects(render(read_values(values), kube_version="v1.37.0")))
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
     record = GOLDEN / f"chart-immutable-{version}.json"

@@ -29,7 +29,7 @@ def alerts(values=None):
 
 @pytest.mark.parametrize("values", CI_MONITORING, **by_name)
 @pytest.mark.parametrize("kube", ["1.27", "1.37"])
-def test_every_object_is_valid(values, kube):
+def test_renders_valid_objects(values, kube):
     found = objects(render(read_values(values), chart=MONITORING, kube_version=f"v{kube}.0"))
     assert len(found) >= 4
     for manifest in found:
@@ -67,7 +67,7 @@ def test_values_have_the_defaults_of_the_rules():
     assert read_values(MONITORING / "values.yaml")["thresholds"] == constants
 
 
-def test_a_threshold_changes_the_rules_that_compare_with_it():
+def test_threshold_changes_its_rules():
     changed = {"thresholds": {"reportSeconds": 300, "uplinkBusyRatio": 0.8, "rateWindow": "30m"}}
     assert alerts(changed)["DistroWorkerStale"]["expr"].endswith("> 300")
     assert alerts(changed)["DistroUplinkSaturated"]["expr"].endswith("> 0.8")
@@ -83,7 +83,7 @@ def test_runbooks_may_be_anywhere(base):
         assert rule["annotations"]["runbook_url"] == base + name
 
 
-def test_no_default_link_leads_to_the_aggregator_that_is_down():
+def test_links_avoid_aggregator_that_is_down():
     for name, rule in alerts().items():
         assert rule["annotations"]["runbook_url"] == "{{ $externalURL }}/consoles/distro-runbooks.html#" + name
     (page,) = [o["data"]["distro-runbooks.html"] for o in listed() if o["metadata"]["name"].endswith("-consoles")]
@@ -98,7 +98,7 @@ def test_no_default_link_leads_to_the_aggregator_that_is_down():
     ({"runbookBaseUrl": "https://wiki.example/runbooks"}, helm.HelmValuesError, "/runbookBaseUrl.*does not match pattern"),
     ({"consoles": {"enabled": False}}, helm.HelmRenderError, "runbookBaseUrl is required with consoles.enabled: false"),
 ])
-def test_what_it_refuses(values, error, message):
+def test_refuses_values(values, error, message):
     with pytest.raises(error, match=message):
         listed(values)
 

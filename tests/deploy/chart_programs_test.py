@@ -165,7 +165,7 @@ def join_test(security):
 
 
 @pytest.mark.parametrize("security", [INSECURE, SECURE], ids=["insecure", "tls"])
-def test_the_join_test_joins_and_leaves(place, security):
+def test_join_test_joins_and_leaves(place, security):
     secure = "tls" in security
     if secure:
         credentials(place)
@@ -188,7 +188,7 @@ def test_the_join_test_joins_and_leaves(place, security):
     wait_for(lambda: 'distro_aggregator_worker_changes_total{reason="left"} 1\n' in get(http, "/metrics")[1], "the aggregator saw it leave")
 
 
-def test_the_join_test_fails_when_there_is_nothing_to_join(place):
+def test_join_test_fails_with_nothing_to_join(place):
     (place.root / "training-data").mkdir()
     shutil.copy(SOURCE / "docs/algorithm.md", place.root / "training-data/text.txt")
     command = [place.here(a) for a in client(join_test(INSECURE), "127.0.0.1:1", False)] + ["--connect_timeout=1s"]
@@ -203,7 +203,7 @@ def quantity(text):
     return int(number) * {"m": 0.001, "Gi": 2**30}[unit]
 
 
-def test_the_plan_gives_values_of_the_chart_and_the_defaults_fit_what_they_say():
+def test_plan_gives_values_that_fit_chart():
     """README.md, "Sizes": the defaults fit 1.2 B parameters and 8 workers of deltas with 5 local steps."""
     done = subprocess.run([BIN / "distroctl", "plan", "--model", SOURCE / "examples/llama_1b2", "--workers", "8", "--local_steps", "5", "--output", "helm"],
                           capture_output=True, text=True, check=True)
@@ -219,7 +219,7 @@ def test_the_plan_gives_values_of_the_chart_and_the_defaults_fit_what_they_say()
         assert quantity(part["persistence"]["size"]) >= quantity(least["persistence"]["size"])
 
 
-def test_an_argument_that_the_program_does_not_know_is_seen(place):
+def test_sees_unknown_argument(place):
     spec = pod_spec(find(render({**INSECURE, "extraArgs": ["--no_such_flag=1"]}), "StatefulSet"))
     with pytest.raises(AssertionError, match="ended with 2"):
         place.aggregator(spec)

@@ -59,7 +59,7 @@ def test_contradictions_are_refused_with_the_remedy(values, message):
         render(values)
 
 
-def test_the_registry_is_required_and_the_error_says_how_to_push():
+def test_requires_registry():
     with pytest.raises(helm.HelmRenderError, match="(?s)image.registry is required.*docker build.*docker push.*--set image.registry="):
         render({**charts.INSECURE, "image": {"registry": ""}})
 
@@ -73,7 +73,7 @@ def test_images_are_those_of_the_registry():
         "registry.example:5000/team/distro/aggregator:0.1.0", "registry.example:5000/team/distro/tools:0.1.0"}
 
 
-def test_a_digest_takes_the_place_of_the_tag():
+def test_digest_replaces_tag():
     digest = "sha256:" + 64 * "a"
     found = images({**charts.INSECURE, "image": {"tag": "1", "digest": digest}, "toolsImage": {"tag": "2"}})
     assert found == {f"registry.example/distro/aggregator@{digest}", "registry.example/distro/tools:2"}
@@ -86,7 +86,7 @@ def test_workers_are_of_the_image_that_was_run():
     assert "limits" not in container["resources"] and "--device=cuda" not in container["args"]
 
 
-def test_a_certificate_of_a_public_issuer_has_public_names_only_and_clients_ask_for_one():
+def test_public_certificate_has_public_names_only():
     listed = objects(render(read_values(CHART / "ci/public-issuer-values.yaml")))
     assert find(listed, "Certificate")["spec"]["dnsNames"] == ["aggregator.example"]
     for workload in (find(listed, "StatefulSet", "-archiver"), find(listed, "Pod", "-check")):
@@ -123,7 +123,7 @@ def test_archiver_and_workers_reach_names_the_aggregator_and_what_is_added():
     assert find(listed, "NetworkPolicy")["spec"]["egress"] == []
 
 
-def test_the_join_test_uses_the_credential_of_its_own_name():
+def test_join_test_uses_its_own_credential():
     pod = pod_spec(find(render(read_values(CHART / "ci/extras-values.yaml")), "Pod", "-join"))
     args = pod["containers"][0]["args"]
     assert "--name=demo-distro-join" in args and "--token_file=/etc/distro/token/token" in args
@@ -160,7 +160,7 @@ def test_examples_have_the_fields_of_their_kinds():
         assert set(listener["allowedRoutes"]) == {"namespaces", "kinds"}
 
 
-def test_the_readme_says_what_happens_when_a_node_is_lost():
+def test_readme_says_what_losing_a_node_does():
     text = (CHART / "README.md").read_text()
     for words in ("RTO", "RPO", "out-of-service=nodeshutdown:NoExecute", "kubectl delete node", "--force"):
         assert words in text, words
@@ -192,18 +192,18 @@ def test_pods_are_restricted(values):
     assert [(o["metadata"]["name"], restricted(pod_spec(o))) for o in listed] == [(o["metadata"]["name"], []) for o in listed]
 
 
-def test_a_pod_that_is_not_restricted_is_seen():
+def test_sees_unrestricted_pod():
     weak = {**charts.INSECURE, "securityContext": {"readOnlyRootFilesystem": False}, "podSecurityContext": {"runAsUser": 0}}
     assert set(restricted(pod_spec(find(render(weak), "StatefulSet")))) == {"root is writable", "runAsUser"}
 
 
-def test_the_pod_is_killed_later_than_a_drain_ends():
+def test_pod_is_killed_after_drain():
     spec = pod_spec(find(render({**charts.INSECURE, "drainGraceSeconds": 300}), "StatefulSet"))
     assert "--drain_grace=300s" in spec["containers"][0]["args"]
     assert spec["terminationGracePeriodSeconds"] == 300 + 60
 
 
-def test_the_service_for_workers_offers_grpc_only():
+def test_service_for_workers_offers_grpc_only():
     assert [p["name"] for p in find(render(charts.INSECURE), "Service")["spec"]["ports"]] == ["grpc"]
 
 

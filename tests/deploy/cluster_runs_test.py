@@ -89,7 +89,7 @@ def shared():
     return kubectl(WATCH, "get", "prometheusrule,configmap", "-l", "app.kubernetes.io/name=distro-monitoring", "-o", "name").split()
 
 
-def test_each_run_is_watched(world):
+def test_watches_runs(world):
     _, prometheus = world
     wait_for(lambda: len(prometheus.query("up == 1")) == 6, "three targets of each run are up")
     wait_for(lambda: all(values(prometheus, "distro_aggregator_round").get(name, 0) >= 5 for name in NAMESPACES), "both runs train")
@@ -114,7 +114,7 @@ def test_series_stay_when_the_pod_moves(world):
     assert len(series) == 1, "one series before and after"
 
 
-def test_what_is_left_when_one_run_is_uninstalled(world):
+def test_uninstall_leaves_other_run(world):
     runs, prometheus = world
     left, gone = NAMESPACES
     before, rules = shared(), len(prometheus.rules())
@@ -134,7 +134,7 @@ def test_what_is_left_when_one_run_is_uninstalled(world):
     assert fired == [], "a run that was removed raises no alert"
 
 
-def test_the_run_that_is_left_still_raises_its_alert(world):
+def test_remaining_run_raises_its_alert(world):
     _, prometheus = world
     left, _ = NAMESPACES
     kubectl(left, "scale", "statefulset", "demo-distro", "--replicas=0")

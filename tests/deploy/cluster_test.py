@@ -119,7 +119,7 @@ def release(credentials):
             config.uninstall("demo", wait="watcher", timeout=120)
 
 
-def test_the_server_takes_the_pods(credentials):
+def test_server_takes_pods(credentials):
     """Servers do not look into a StatefulSet's template; into a pod they do."""
     for workload in pods(objects(render(VALUES, namespace=NAMESPACE))):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "template"}, "spec": copy.deepcopy(pod_spec(workload))}

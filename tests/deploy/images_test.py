@@ -46,7 +46,7 @@ def last_stage(dockerfile):
 
 
 @pytest.mark.parametrize("dockerfile", DOCKERFILES, **by_name)
-def test_the_program_is_process_1_and_not_root(dockerfile):
+def test_program_is_process_1_and_not_root(dockerfile):
     stage = last_stage(dockerfile)
     assert re.findall(r"^USER (.*)$", stage, re.M) == ["65532:65532"]
     entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", stage, re.M)[1])
@@ -87,12 +87,12 @@ def plan_build(folder, dockerfile):
 
 
 @pytest.mark.parametrize("dockerfile", ["aggregator", "worker-cpu"])  # tools is built like aggregator; -cuda needs a toolkit
-def test_the_build_has_what_it_needs_of_the_checkout(dockerfile, tmp_path):
+def test_build_has_what_it_needs(dockerfile, tmp_path):
     copy_context(tmp_path)
     assert plan_build(tmp_path, dockerfile) == ""
 
 
-def test_what_a_build_lacks_is_seen(tmp_path):
+def test_sees_what_build_lacks(tmp_path):
     copy_context(tmp_path)
     shutil.rmtree(tmp_path / "docs/runbooks")
     assert "docs/runbooks" in plan_build(tmp_path, "aggregator")

@@ -122,27 +122,27 @@ def chromium(path):  # in its network
         yield one
 
 
-def test_the_second_machine_has_looked_before_it_joined(path):
+def test_second_machine_looks_before_it_joins(path):
     """Seconds a round of its link, and the data's fingerprint."""
     assert re.search(r"^a round on this link +[\d.]+ s", path.looked, re.MULTILINE), path.looked
     assert re.search(r"\b[0-9a-f]{64}\b", path.looked), path.looked
 
 
-def test_every_target_is_up_and_every_rule_is_healthy(path):
+def test_targets_are_up_and_rules_healthy(path):
     until(lambda: {target["health"] for target in path.ask("targets")["activeTargets"]} == {"up"}, "every target is up", LIMIT)
     rules = [rule for group in path.ask("rules")["groups"] for rule in group["rules"]]
     assert len(rules) == len(Source().recording) + len(Source().alerts)
     assert [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] not in ("ok", "unknown")] == []
 
 
-def test_every_panel_is_filled(path):
+def test_panels_are_filled(path):
     def empty():
         return sorted({panel.title for panel in Source().panels() if panel.title not in EMPTY
                        for query in panel.queries if not path.has_samples(fill(query.expression, {"range": "5m"}))})
     until(lambda: path.alive() and not empty() or print(empty()), "every panel has samples", LIMIT)
 
 
-def test_the_status_page_shows_the_run(path, chromium):
+def test_status_page_shows_run(path, chromium):
     if SCREENSHOTS:  # with something to see on them
         until(lambda: path.alive() and path.status()["round"]["complete"] >= 120, "rounds", LIMIT)
     watched = status_browser.Watched(chromium, STATUS, viewport={"width": 1140, "height": 850})
@@ -154,7 +154,7 @@ def test_the_status_page_shows_the_run(path, chromium):
 
 
 @pytest.mark.parametrize("row, members", Source().rows, ids=[row for row, _ in Source().rows])
-def test_the_console_pages_are_filled_and_name_the_slow_link(path, chromium, row, members):
+def test_console_pages_name_slow_link(path, chromium, row, members):
     wanted, page = {panel.title for panel in members} - EMPTY, None
 
     def drawn():
@@ -170,5 +170,5 @@ def test_the_console_pages_are_filled_and_name_the_slow_link(path, chromium, row
     page.close()
 
 
-def test_nothing_has_ended(path):
+def test_path_is_alive(path):
     assert path.alive()

@@ -172,11 +172,11 @@ def test_alert(tmp_path, alert):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_wrong_expectation_fails(tmp_path):
+def test_wrong_expectation_fails(tmp_path):
     assert promtool(tmp_path, [("DistroAggregatorDown", "up", [series("up", "1x20")], {5: "pending"})]).returncode == 1
 
 
-def test_every_alert_is_seen_silent_and_raised():
+def test_cases_see_alerts_silent_and_raised():
     alerts = {rule["alert"]: rule for rule in yaml.safe_load((RULES / "distro-alerts.yml").read_text())["groups"][0]["rules"]}
     assert set(alerts) == {case[0] for case in CASES}
     for alert in alerts:
@@ -185,14 +185,14 @@ def test_every_alert_is_seen_silent_and_raised():
         assert any(state.startswith("pending") for state in states), alert
 
 
-def test_every_alert_has_the_prefix_and_waits():
+def test_alerts_have_prefix_and_wait():
     """A single sample raises nothing."""
     rules = yaml.safe_load((RULES / "distro-alerts.yml").read_text())["groups"][0]["rules"]
     assert [rule["alert"] for rule in rules if not rule["alert"].startswith("Distro")] == []
     assert [rule["alert"] for rule in rules if not re.fullmatch("[1-9][0-9]*[mh]", rule["for"])] == []
 
 
-def test_every_alert_has_its_page():
+def test_alerts_have_pages():
     rules = yaml.safe_load((RULES / "distro-alerts.yml").read_text())["groups"][0]["rules"]
     pages = {path.stem for path in (SOURCE / "docs" / "runbooks").glob("*.md")}
     assert pages - {"README"} == {rule["alert"] for rule in rules}

@@ -45,7 +45,7 @@ def red_lines(page, title):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_bad_uplink_stands_out(prometheus, chromium, scheme):
+def test_shows_bad_uplink(prometheus, chromium, scheme):
     page = opened(chromium, url(prometheus, "distro-bandwidth"), color_scheme=scheme,
                   viewport={"width": 1280, "height": 1130})
     told = page.text_content("#straggler")
@@ -62,19 +62,19 @@ def test_the_bad_uplink_stands_out(prometheus, chromium, scheme):
         keep(page, "console_bandwidth")
 
 
-def test_it_is_named_on_other_pages(prometheus, chromium):
+def test_names_it_on_other_pages(prometheus, chromium):
     for page in ("distro", "distro-membership"):
         assert NAME in opened(chromium, url(prometheus, page)).text_content("#straggler"), page
 
 
-def test_a_phone_shows_one_column(prometheus, chromium):
+def test_phone_shows_one_column(prometheus, chromium):
     page = opened(chromium, url(prometheus, "distro-bandwidth"), viewport={"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     widths = page.eval_on_selector_all("section", "all => all.map(one => one.getBoundingClientRect().width)")
     assert min(widths) > 300
 
 
-def test_a_run_can_be_chosen(prometheus, chromium):
+def test_offers_runs(prometheus, chromium):
     page = opened(chromium, url(prometheus, "distro-bandwidth"))
     page.wait_for_function("document.querySelectorAll('#run option').length > 1")
     assert page.locator("#run option").all_text_contents() == ["all", "made-up / crowd"]
@@ -87,7 +87,7 @@ def test_a_run_can_be_chosen(prometheus, chromium):
     assert not any(filled for title, filled in panels(other).items() if title not in ("Update size", "Result size"))  # those have the report's line
 
 
-def test_a_value_beyond_its_threshold_has_its_color_and_a_mapped_value_its_words(prometheus, chromium):
+def test_values_have_colors_and_words(prometheus, chromium):
     page = opened(chromium, url(prometheus, "distro"))
     shown = dict(page.eval_on_selector_all("section.stat", "all => all.map(one => [one.querySelector('h2').textContent, "
                                            "Array.from(one.querySelectorAll('.value')).map(v => [v.textContent, v.className])])"))
@@ -96,7 +96,7 @@ def test_a_value_beyond_its_threshold_has_its_color_and_a_mapped_value_its_words
     assert shown["Run state"] == [["training", "value green"]]
 
 
-def test_a_panel_leads_to_its_runbook(prometheus, chromium):
+def test_panel_leads_to_its_runbook(prometheus, chromium):
     page = opened(chromium, url(prometheus, "distro-bandwidth"))
     section = page.locator("section", has=page.get_by_role("heading", name="Mean upload duration", exact=True))
     section.get_by_role("link", name="DistroUplinkSaturated").click()

@@ -102,7 +102,7 @@ def test_prometheus_reads_the_rules(tmp_path):
 
 
 @pytest.mark.parametrize("expressions", [grafana_expressions, console_expressions])
-def test_every_query_is_promql(tmp_path, expressions):
+def test_queries_are_promql(tmp_path, expressions):
     texts = [expression for expression in expressions()]
     for name, value in VARIABLES.items():
         texts = [text.replace(name, value) for text in texts]
@@ -119,7 +119,7 @@ def test_grafana_keeps_every_field(name):
     assert grafana(name)["uid"] == name
 
 
-def test_the_dashboard_has_the_rows_and_panels_of_the_table():
+def test_dashboard_has_rows_and_panels_of_table():
     document = grafana()
     assert {panel["type"] for panel in flat(document["panels"])} == {"row", "timeseries", "stat", "table"}
     rows = [panel for panel in document["panels"] if panel["type"] == "row"]
@@ -128,7 +128,7 @@ def test_the_dashboard_has_the_rows_and_panels_of_the_table():
     assert len({panel["id"] for panel in flat(document["panels"])}) == len(flat(document["panels"]))
 
 
-def test_the_overview_is_open_and_has_eight_panels_and_other_rows_are_collapsed():
+def test_only_overview_is_open():
     document = grafana()
     rows = [panel for panel in document["panels"] if panel["type"] == "row"]
     assert [panel["collapsed"] for panel in rows] == [False] + [True] * (len(rows) - 1)
@@ -136,7 +136,7 @@ def test_the_overview_is_open_and_has_eight_panels_and_other_rows_are_collapsed(
     assert all(panel["panels"] for panel in rows[1:])
 
 
-def test_each_panel_says_what_it_shows_and_has_a_unit():
+def test_panels_have_description_and_unit():
     for panel in grafana_panels():
         assert panel["description"].endswith("."), panel["title"]
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
@@ -144,7 +144,7 @@ def test_each_panel_says_what_it_shows_and_has_a_unit():
     assert sum("thresholds" in one for one in shown) > 10 and sum("mappings" in one for one in shown) >= 4
 
 
-def test_the_variables_are_namespace_run_and_worker():
+def test_variables_are_namespace_run_and_worker():
     variables = {one["name"]: one for one in grafana()["templating"]["list"]}
     assert list(variables) == ["datasource", "namespace", "run", "worker"]
     assert variables["run"]["includeAll"] is False, "several runs in one graph cannot be told apart"
@@ -154,7 +154,7 @@ def test_the_variables_are_namespace_run_and_worker():
         assert ("$worker" in expression) == bool(re.search("distro_worker_|instance_worker|aggregator_worker_state", expression.replace("instance:distro_worker", ""))), expression
 
 
-def test_a_link_to_a_runbook_leads_to_its_panel():
+def test_runbook_link_leads_to_its_panel():
     pages = {panel["id"]: panel["title"] for panel in grafana("distro-runbooks")["panels"]}
     alerts = {rule["alert"] for rule in Source().alerts}
     assert set(pages.values()) == alerts | {"All alerts"}
@@ -165,7 +165,7 @@ def test_a_link_to_a_runbook_leads_to_its_panel():
     assert {link["title"].removeprefix("Runbook: ") for link in linked} == alerts - {"DistroAggregatorDown"} | {"README"}
 
 
-def test_a_misspelt_field_is_found():
+def test_finds_misspelt_field():
     document = grafana()
     graph = next(panel for panel in flat(document["panels"]) if panel["type"] == "timeseries")
     graph["options"]["legend"]["displayMod"] = graph["options"]["legend"].pop("displayMode")
@@ -183,7 +183,7 @@ def drawn_together():
 
 
 @pytest.mark.parametrize("panels", list(drawn_together()), ids=lambda panels: panels[0]["title"])
-def test_no_two_panels_overlap(panels):
+def test_panels_do_not_overlap(panels):
     taken = set()
     for panel in panels:
         place = panel["gridPos"]
@@ -202,7 +202,7 @@ class Resources(html.parser.HTMLParser):
 
 
 @pytest.mark.parametrize("path", sorted((CHART / "consoles").iterdir()), ids=lambda path: path.name)
-def test_a_console_page_needs_nothing_from_outside(path):
+def test_console_page_needs_nothing_from_outside(path):
     reader = Resources()
     reader.feed(re.sub("<script>.*?</script>", "", path.read_text(), flags=re.DOTALL))
     assert all(link.startswith("#") or link == "distro.html" for link in reader.found)
@@ -210,7 +210,7 @@ def test_a_console_page_needs_nothing_from_outside(path):
     assert set(re.findall(r"https?://[^\"\s]+", words)) <= {"http://www.w3.org/2000/svg"}
 
 
-def test_a_runbook_is_text_and_nothing_of_it_is_run():
+def test_runbook_is_text_only():
     """No braces of Prometheus' templates, no tags."""
     text = (CHART / "consoles" / "distro-runbooks.html").read_text()
     assert "{{" not in text and "<script" not in text
@@ -223,7 +223,7 @@ def documented():
     return set(re.findall(r"^\| `([a-z0-9_]+)`", page, re.MULTILINE))
 
 
-def test_every_metric_is_documented():
+def test_metrics_are_documented():
     source = Source()
     recorded = {rule["record"] for rule in source.recording}
     texts = [rule["expr"] for rule in [*source.recording, *source.alerts]]
@@ -233,7 +233,7 @@ def test_every_metric_is_documented():
     assert sorted(name for name in read if name not in known and HISTOGRAM.sub("", name) not in known) == []
 
 
-def test_every_recording_rule_is_used():
+def test_recording_rules_are_used():
     source = Source()
     texts = [rule["expr"] for rule in [*source.recording, *source.alerts]]
     texts += [query.expression for panel in source.panels() for query in panel.queries]

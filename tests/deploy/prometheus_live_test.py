@@ -121,11 +121,11 @@ def lacking(world, wanted, asked="{}"):
                    if wanted(panel) and not [1 for _, value in world.ask(asked.format(text)) if math.isfinite(value)]})
 
 
-def test_no_alert_in_healthy_runs(world):
+def test_healthy_runs_are_silent(world):
     assert world.prometheus.raised() == {}
 
 
-def test_every_rule_is_healthy(world):
+def test_rules_are_healthy(world):
     rules = world.prometheus.rules()
     assert [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"] == []
     source = Source()
@@ -133,14 +133,14 @@ def test_every_rule_is_healthy(world):
         [rule["record"] for rule in source.recording] + [rule["alert"] for rule in source.alerts])
 
 
-def test_every_panel_has_samples(world):
+def test_panels_have_samples(world):
     assert {panel.title for panel in Source().panels() if panel.gpu} == GPU
     def empty():
         return lacking(world, lambda panel: panel.title not in EMPTY)
     comes_true(lambda: empty() == [], empty)
 
 
-def test_every_query_of_grafana_has_samples(world):
+def test_queries_of_grafana_have_samples(world):
     document = json.loads((world.folder / "dashboards" / "distro.json").read_text())
     drawn = [panel for row in document["panels"] for panel in [row, *row.get("panels", [])]
              if panel["type"] != "row" and panel["title"] not in EMPTY]
@@ -153,7 +153,7 @@ def test_every_query_of_grafana_has_samples(world):
     comes_true(lambda: empty() == [], empty)
 
 
-def test_every_recording_rule_has_samples(world):
+def test_recording_rules_have_samples(world):
     def empty():
         return sorted(rule["record"] for rule in Source().recording if not world.of("shaped", rule["record"]))
     comes_true(lambda: empty() == [], empty)
@@ -205,7 +205,7 @@ def test_bytes_of_a_round(world):
     comes_true(lambda: all(ratio == pytest.approx(result / update, rel=0.35) for ratio in ratios()), ratios)
 
 
-def test_the_straggler_is_named_and_why(world):
+def test_names_straggler_and_why(world):
     """Its upload takes some 0.7 s longer."""
     def excess():
         return world.of("shaped", "topk(1, instance_worker_stage:distro_worker_excess_seconds:per_round5m)")
@@ -228,7 +228,7 @@ def test_console_pages_show_it(world):
             comes_true(lambda: missing() == [], lambda: (row, missing()))
 
 
-def test_each_alert_is_raised_by_what_it_is_for(world):
+def test_alerts_are_raised_by_their_faults(world):
     runs = world.runs
     runs.start_broken_worker()  # weights whose products overflow
     runs.refuse_calls()
@@ -264,24 +264,24 @@ def test_each_alert_is_raised_by_what_it_is_for(world):
     world.await_alert("DistroUpdatesExcluded")
 
 
-def test_what_alerts_say_is_complete(world):
+def test_alerts_say_all(world):
     for alert in world.prometheus.api("alerts")["alerts"]:
         words = " ".join(alert["annotations"].values())
         assert "error" not in words and "no value" not in words and "NaN" not in words, words
 
 
-def test_each_panel_of_faults_has_samples(world):
+def test_panels_of_faults_have_samples(world):
     """At some time: a fault may be out of the windows of this test before the last alert is raised."""
     def empty():
         return lacking(world, lambda panel: panel.title in NEED_FAULTS, "max_over_time(({})[15m:5s])")
     comes_true(lambda: empty() == [], empty)
 
 
-def test_an_aggregator_that_is_killed(world):
+def test_alerts_on_killed_aggregator(world):
     world.runs.aggregators["shaped"].kill()
     world.await_alert("DistroAggregatorDown")
 
 
-def test_every_alert_was_raised(world):
+def test_all_alerts_were_raised(world):
     seen = {labels["alertname"] for labels, _ in world.ask("count by (alertname) (count_over_time(ALERTS[10m]))")}
     assert seen == {rule["alert"] for rule in Source().alerts}

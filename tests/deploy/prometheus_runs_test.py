@@ -58,35 +58,35 @@ def test_healthy_runs_raise_nothing(tmp_path):
     assert raised(tmp_path, installed("one", "two"), run("one") + run("two"), 30) == set()
 
 
-def test_a_run_that_stalls_is_named_and_the_other_is_not(tmp_path):
+def test_names_stalled_run_only(tmp_path):
     found = raised(tmp_path, installed("one", "two"), run("one") + run("two", last="600x60"), 40)
     assert found == {("DistroTrainingStalled", "two", "demo", "demo-distro")}
 
 
-def test_a_run_whose_pods_are_missing_is_named(tmp_path):
+def test_names_run_with_missing_pods(tmp_path):
     found = raised(tmp_path, installed("one", "two"), run("one") + run("two", up="1x10 _x50", archiver="1x10 _x50"), 40)
     assert found == {("DistroAggregatorDown", "two", "demo", "demo-distro"), ("DistroArchiverDown", "two", "demo", "demo-distro-archiver")}
 
 
-def test_a_run_that_never_came_up_is_named(tmp_path):
+def test_names_run_that_never_came_up(tmp_path):
     found = raised(tmp_path, installed("one", "two"), run("one"), 40)
     assert found == {("DistroAggregatorDown", "two", "demo", "demo-distro"), ("DistroArchiverDown", "two", "demo", "demo-distro-archiver")}
 
 
-def test_a_run_that_is_uninstalled_raises_nothing_and_the_other_is_watched(tmp_path):
+def test_uninstalled_run_raises_nothing(tmp_path):
     gone = run("two", up="1x10 _x50", archiver="1x10 _x50", last="0+60x10 _x50")
     assert raised(tmp_path, installed("one"), run("one") + gone, 40) == set()
     found = raised(tmp_path, installed("one"), run("one", up="1x30 0x30") + gone, 40)
     assert found == {("DistroAggregatorDown", "one", "demo", "demo-distro")}
 
 
-def test_two_runs_of_one_namespace_are_told_apart(tmp_path):
+def test_tells_runs_of_namespace_apart(tmp_path):
     files = {**installed("one"), **rules_of(CHART, WATCHED, "one", "second")}
     found = raised(tmp_path, files, run("one"), 40)
     assert found == {("DistroAggregatorDown", "one", "second", "second-distro"), ("DistroArchiverDown", "one", "second", "second-distro-archiver")}
 
 
-def test_nothing_of_two_releases_has_the_same_name():
+def test_releases_share_no_name():
     """Rules, groups, targets and pods of two runs in one namespace."""
     names = [{(o["kind"], o["metadata"]["name"]) for o in objects(render(WATCHED, name=name))} for name in ("demo", "second")]
     assert names[0] & names[1] == set()

@@ -56,7 +56,7 @@ def test_dry_run_of_install_dependencies_changes_nothing(tmp_path):
                                            ".deps/hostile", ".deps/pytorch", ".deps/transformers", ".deps/data", ".deps/release", ".deps/cuda"))
 
 
-def test_what_only_tests_use_is_not_installed_for_a_build(tmp_path):
+def test_build_installs_nothing_for_tests(tmp_path):
     said = dry_run(tmp_path)
     assert ".deps/python" in said and " cmake" in said
     assert not any(words in said for words in ("chromium", "prometheus-alertmanager", "shellcheck", ".deps/deploy", ".deps/data",
@@ -79,7 +79,7 @@ def on_system(tmp_path, os_release, *flags):
     ('PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n', "Ubuntu 24.04.1 LTS"),
     ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n', "Debian GNU/Linux 13 (trixie)"),
     ("", "without /etc/os-release")])
-def test_another_system_is_refused_before_anything_is_done(tmp_path, os_release, named):
+def test_refuses_other_system_first(tmp_path, os_release, named):
     done = on_system(tmp_path, os_release)
     assert (done.returncode, done.stdout) == (3, "")
     assert f"this system is {named}, " in done.stderr and "supported is Debian 12 (bookworm) on x86-64" in done.stderr
@@ -93,7 +93,7 @@ def test_distro_data_asks_for_no_system(tmp_path):
     assert on_system(tmp_path, "ID=other\n", "--only_data").returncode == 0
 
 
-def test_one_version_everywhere():
+def test_versions_are_equal():
     """CMake's is that of programs, wheel and packages; what cannot read it says the same."""
     def said(path, pattern):
         return set(re.findall(pattern, (SOURCE / path).read_text(), re.M))
@@ -151,7 +151,7 @@ def on_system(tmp_path, os_release, *flags):
     ('PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n', "Ubuntu 24.04.1 LTS"),
     ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n', "Debian GNU/Linux 13 (trixie)"),
     ("", "without /etc/os-release")])
-def test_another_system_is_refused_before_anything_is_done(tmp_path, os_release, named):
+def test_refuses_other_system_first(tmp_path, os_release, named):
     done = on_system(tmp_path, os_release)
     assert (done.returncode, done.stdout) == (3, "")
     assert f"this system is {named}, " in done.stderr and "supported is Debian 12 (bookworm) on x86-64" in done.stderr
@@ -165,7 +165,7 @@ def test_distro_data_asks_for_no_system(tmp_path):
     assert on_system(tmp_path, "ID=other\n", "--only_data").returncode == 0
 
 
-def test_one_version_everywhere():
+def test_versions_are_equal():
     """CMake's is that of programs, wheel and packages; what cannot read it says the same."""
     def said(path, pattern):
         return set(re.findall(pattern, (SOURCE / path).read_text(), re.M))
@@ -207,7 +207,7 @@ def test_release_knows_its_parts():
         assert done.returncode == 2 and "--help" in done.stderr, flags
 
 
-def test_what_distro_data_needs_is_installed_alone(tmp_path):
+def test_installs_what_distro_data_needs_alone(tmp_path):
     said = dry_run(tmp_path, "--only_data")
     assert ".deps/data" in said
     assert not any(words in said for words in ("apt-get", ".deps/python", ".deps/deploy", ".deps/pytorch"))
@@ -221,7 +221,7 @@ def test_reproduce_explains_itself_from_any_folder(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_reproduce_runs_is_there():
+def test_reproduce_names_real_files():
     script = (SOURCE / "scripts/reproduce").read_text()
     named = re.findall(r'\$bench/([\w/]+\.py)', script)
     assert len(named) > 5

@@ -40,7 +40,7 @@ def refuse(program):
 
 @pytest.mark.parametrize("name", ["unshare", "nsenter", "ip", "tc"])
 @pytest.mark.parametrize("spoil", [pathlib.Path.unlink, refuse], ids=["missing", "refused"])
-def test_a_program_that_does_not_work(commands, tmp_path, name, spoil):
+def test_refuses_broken_program(commands, tmp_path, name, spoil):
     spoil(commands / name)
     before = os.readlink("/proc/thread-self/ns/net")
     with pytest.raises(shaped_links.Refused):
@@ -48,13 +48,13 @@ def test_a_program_that_does_not_work(commands, tmp_path, name, spoil):
     assert os.readlink("/proc/thread-self/ns/net") == before
 
 
-def test_a_mount_that_is_refused(commands, tmp_path):
+def test_tells_refused_mount(commands, tmp_path):
     refuse(commands / "mount")
     with pytest.raises(shaped_links.Refused, match="mount: not permitted"):
         attempt(tmp_path)
 
 
-def test_a_user_namespace_that_is_refused(commands, tmp_path):
+def test_tells_refused_user_namespace(commands, tmp_path):
     real = os.readlink(commands / "unshare")
     refuse(commands / "unshare")
     (commands / "unshare").write_text(f'#!/bin/sh\ntest "$1" = --net && exec {real} "$@"\necho "$1: not permitted" >&2; exit 1\n')

@@ -28,7 +28,7 @@ class AttacksTest(unittest.TestCase):
             self.skipTest(row["skipped"])
         self.assertEqual(row["faults"], [], row)
 
-    def test_an_archiver_alone_changes_nothing(self):
+    def test_archiver_alone_changes_nothing(self):
         self.holds("archiver_poison")
 
     def test_silent_connections_keep_nobody_out(self):
@@ -49,7 +49,7 @@ class AttacksTest(unittest.TestCase):
     def test_broken_gaps_are_refused(self):
         self.holds("broken_gaps", 40)
 
-    def test_a_read_only_folder_holds_the_commit(self):
+    def test_read_only_folder_holds_commit(self):
         self.holds("read_only")
 
 

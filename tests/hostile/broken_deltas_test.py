@@ -112,7 +112,7 @@ class Breaker(Relay):
 
 
 class BrokenDeltasTest(processes.ProcessTest):
-    def test_each_is_refused_and_the_run_goes_on(self):
+    def test_is_refused_and_run_goes_on(self):
         space = self.workspace
         aggregator = space.start_aggregator("--run", space.write_run(start_workers=2, probation_rounds=0), "--model",
                                             space.init_model())

@@ -23,12 +23,12 @@ class PayloadTest(unittest.TestCase):
     def of_page(self, name):
         return bytes.fromhex(re.search(rf"```hex {name}\n(.*?)```", PAGE, re.S)[1])
 
-    def test_the_update_of_the_page(self):
+    def test_makes_update_of_page(self):
         blocks = [[(0, 1), (1, -1), (2, 1), (3, 1)], [(10, -1), (64, 1), (700, 1), (4095, -1)], []]
         made = payload.frame(payload.RECORDS, 4, LAYOUT, 5, 2, 3, payload.encode_records(blocks, 4))
         self.assertEqual(made.hex(), self.of_page("update").hex())
 
-    def test_the_votes_of_the_page(self):
+    def test_makes_votes_of_page(self):
         blocks = [[(0, 2), (1, -1), (700, 1)], [], [(64, 5), (65, -1), (4095, 1)]]
         made = payload.frame(payload.VOTES, 0, LAYOUT, 5, 2, 3, encode_gaps(blocks))
         self.assertEqual(made.hex(), self.of_page("votes").hex())
@@ -70,10 +70,10 @@ class SessionTest(unittest.TestCase):
         self.assertTrue(equal, said)
         self.assertIn("members 24 state hashes", said)
 
-    def test_a_run_of_records(self):
+    def test_follows_records(self):
         self.follow(4)
 
-    def test_a_run_of_gaps(self):
+    def test_follows_gaps(self):
         self.follow(16)
 
 

@@ -201,15 +201,15 @@ class LiesTest(processes.ProcessTest):
         for state, way in zip((native.summary()["state_hash"], told["state"]), ways):
             self.assertEqual(state, self.honest_states(*way)[1])
 
-    def test_a_result_that_cannot_be_read(self):
+    def test_ends_step_on_broken_result(self):
         self.expect_end_of_step(lambda: {"SubscribeRounds": broken_result}, 2, "Error", f"round {ROUND}: segment 0",
                                 of_result=True)
 
-    def test_a_log_that_does_not_continue(self):
+    def test_ends_step_on_log_with_gap(self):
         self.expect_end_of_step(lambda: {"SubscribeRounds": changed("commit", with_header(other_predecessor))}, 5, "Diverged",
                                 f"round {ROUND} follows record", "compare memory and disk", of_result=True)
 
-    def test_another_run_after_a_resync(self):
+    def test_ends_step_on_other_run(self):
         self.expect_end_of_step(lambda: {"SubscribeRounds": changed("commit", with_header(other_predecessor)),
                                          "Join": from_answer(1, other_model)}, 3, "OtherRun", "has other tensors now",
                                 "check the address", of_result=True)
@@ -218,25 +218,25 @@ class LiesTest(processes.ProcessTest):
         self.expect_end_of_step(lambda: {"SubscribeRounds": changed("open", other_method)}, 2, "Error",
                                 f"round {ROUND}: its step")
 
-    def test_a_quarantine(self):
+    def test_ends_step_on_quarantine(self):
         self.expect_end_of_step(lambda: {"Heartbeat": from_round(pb.DIRECTIVE_QUARANTINED)}, 7, "Quarantined", SAID,
                                 "distroctl admit")
 
-    def test_a_replacement(self):
+    def test_ends_step_on_replacement(self):
         self.expect_end_of_step(lambda: {"Heartbeat": from_round(pb.DIRECTIVE_REPLACED)}, 4, "Replaced",
                                 "a newer process has the name worker", "a name of its own")
 
-    def test_a_snapshot_of_another_state(self):
+    def test_fails_join_on_other_state(self):
         self.expect_no_join(lambda: {"Join": from_answer(0, other_state)}, 1, "Error", "has state hash")
 
-    def test_a_snapshot_that_is_damaged(self):
+    def test_fails_join_on_damage(self):
         self.expect_no_join(lambda: {"DownloadSnapshot": flipped}, 2, "Error", "snapshot")
 
-    def test_a_snapshot_that_would_fill_the_disk(self):
+    def test_fails_join_on_huge_snapshot(self):
         self.expect_no_join(lambda: {"Join": from_answer(0, of_any_size)}, 2, "Error",
                             f"a snapshot of {1 << 62} bytes is not one of the run's model")
 
-    def test_a_reason_without_end(self):
+    def test_cuts_long_reason(self):
         long = "\u202e\x1b[2J\n" + 900_000 * "x"
         native, told, _ = self.expect_end(
             lambda: {"Heartbeat": from_round(pb.DIRECTIVE_QUARANTINED, long)}, 7, "Quarantined", "\\u202e\\x1b[2J\\nxxx")
@@ -246,17 +246,17 @@ class LiesTest(processes.ProcessTest):
             self.assertNotIn("\u202e", text)
             self.assertNotIn("\x1b", text)
 
-    def test_an_epoch_of_the_far_future_gives_way_to_the_true_one(self):
+    def test_drops_epoch_of_far_future(self):
         self.expect_to_go_on(lambda: {"SubscribeRounds": changed("open", far_ahead, times=2),
                                       "Heartbeat": from_answer(3, far_ahead, times=2)}, says=None)
 
-    def test_a_join_of_the_far_future_gives_way_to_the_true_one(self):
+    def test_drops_join_of_far_future(self):
         self.expect_to_go_on(lambda: {"Join": from_answer(0, far_ahead, times=1)}, says=None)
 
-    def test_a_truncated_result_is_asked_for_again(self):
+    def test_asks_again_for_truncated_result(self):
         self.expect_to_go_on(lambda: {"SubscribeRounds": changed("segment", truncated, times=3)})
 
-    def test_an_oversized_result_is_asked_for_again(self):
+    def test_asks_again_for_oversized_result(self):
         self.expect_to_go_on(lambda: {"SubscribeRounds": changed("segment", oversized, times=3)})
 
 

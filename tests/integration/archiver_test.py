@@ -52,7 +52,7 @@ class ArchiverTest(ProcessTest):
         self.assertEqual(late.exit_code(), 0)
         self.assertEqual(late.summary()["rounds_applied"], 1)
 
-    def test_it_goes_on_by_itself_when_the_aggregator_is_killed(self):
+    def test_survives_kill_of_aggregator(self):
         space = self.workspace
         aggregator = space.create_run("--lease", "10m", rounds=ROUNDS, start_workers=1)
         worker = space.start_worker("a", aggregator.grpc)
@@ -66,7 +66,7 @@ class ArchiverTest(ProcessTest):
         self.assertEqual(saved, (str(ROUNDS), state_hash))
         self.assertNotIn("set aside", archiver.log())
 
-    def test_a_signal_saves_and_once_catches_up(self):
+    def test_saves_on_signal_and_catches_up(self):
         space = self.workspace
         aggregator = space.create_run("--lease", "10m", rounds=100000, start_workers=1)
         space.start_worker("a", aggregator.grpc)

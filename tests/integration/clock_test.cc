@@ -53,7 +53,7 @@ class ClockTest : public ::testing::Test {
   JumpingClock clock_;
 };
 
-TEST_F(ClockTest, AWallClockThatJumpsByHoursChangesNothing) {
+TEST_F(ClockTest, ToleratesWallClockJumps) {
   TinyAggregator aggregator(tiny_, config_, "data", &log_, &clock_);
   ExpectSameBits(aggregator.Train(), Undisturbed());
 }
@@ -78,7 +78,7 @@ TEST_F(ClockTest, EpochsRiseWhenTheWallClockGoesBackBetweenStarts) {
 }
 
 // A machine that was suspended: leases are over all at once, everyone joins again.
-TEST_F(ClockTest, AnHourThatIsMissingCostsNothingButRejoining) {
+TEST_F(ClockTest, ToleratesMissingHour) {
   TinyAggregator aggregator(tiny_, config_, "data", &log_, &clock_);
   std::vector<WorkerResult> workers;
   std::thread training([&] { workers = aggregator.Train(); });

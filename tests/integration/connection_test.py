@@ -45,7 +45,7 @@ class ConnectionTest(ProcessTest):
         self.assertIn(words, table)
         return table
 
-    def test_an_aggregator_with_tls(self):
+    def test_names_faults_with_tls(self):
         aggregator = self.start_tls_aggregator()
         self.expect(aggregator.grpc, ["--insecure"], "the server speaks TLS", 13)
         self.expect(aggregator.grpc, self.own, "which this system does not know", 15)
@@ -65,7 +65,7 @@ class ConnectionTest(ProcessTest):
         self.assertEqual(shown["certificate"]["names"], ["127.0.0.1"])
         self.assertEqual((shown["alpn"], shown["health"]), ("h2", "SERVING"))
 
-    def test_an_aggregator_in_plaintext(self):
+    def test_names_faults_in_plaintext(self):
         aggregator = self.workspace.start_aggregator()
         self.expect(aggregator.grpc, [*self.own, *self.ca], "the server speaks plaintext", 13)
         table = self.expect(aggregator.http(), ["--insecure"], "a web server answers (HTTP/1)", 14)
@@ -73,11 +73,11 @@ class ConnectionTest(ProcessTest):
         self.expect(aggregator.http(), [*self.own, *self.ca], "a web server answers (HTTP/1)", 14)
         self.assertRegex(self.workspace.distroctl("check-connection", aggregator.grpc, "--insecure"), r"health +ok .*SERVING")
 
-    def test_no_aggregator(self):
+    def test_needs_aggregator(self):
         self.expect(self.workspace.hold_address(), ["--insecure"], "connection refused", 12, of_distroctl=6, passes=True)
         self.expect("aggregator.invalid:7700", ["--insecure"], "does not resolve", 11, of_distroctl=6, passes=True)
 
-    def test_one_that_starts_later_is_waited_for(self):
+    def test_waits_for_late_aggregator(self):
         space = self.workspace
         address = space.hold_address()
         worker = space.start_worker("w1", address)

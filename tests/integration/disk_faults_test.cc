@@ -93,7 +93,7 @@ class DiskFaultsTest : public ::testing::Test {
   std::thread training_;
 };
 
-TEST_F(DiskFaultsTest, AFaultIsToldAndSurvivedAtEachOperationOfACommit) {
+TEST_F(DiskFaultsTest, SurvivesAtEachOperationOfCommit) {
   for (const DiskFault& fault : {
            DiskFault{.operation = DiskOperation::kCreate, .error_number = EROFS},
            DiskFault{.operation = DiskOperation::kWrite, .error_number = ENOSPC},
@@ -114,7 +114,7 @@ TEST_F(DiskFaultsTest, AFaultIsToldAndSurvivedAtEachOperationOfACommit) {
   ExpectSameBits(workers_, TinyAggregator(tiny_, config_, "undisturbed", &quiet).Train());
 }
 
-TEST_F(DiskFaultsTest, AnFsyncThatHangsHoldsTheRoundAndNothingElse) {
+TEST_F(DiskFaultsTest, HoldsOnlyRoundWhileFsyncHangs) {
   absl::Notification hangs, goes_on;
   disk_.SetHook([&](const testing::DiskCall& call, uint64_t) {
     if (call.operation != DiskOperation::kFsync || !absl::StrContains(call.path, "/rounds")) return;

@@ -63,7 +63,7 @@ class StreamsTest(EndingsTest):
         finally:
             os.close(write)
 
-    def test_a_reader_that_ends_ends_no_program(self):
+    def test_survives_end_of_reader(self):
         space = self.space
         ports = space.folder / "ports"
         aggregator = self.without_a_reader(*space.aggregator_command(
@@ -83,7 +83,7 @@ class StreamsTest(EndingsTest):
         aggregator.send_signal(signal.SIGTERM)
         self.assertEqual(aggregator.wait(LIMIT_SECONDS), 0)
 
-    def test_a_reader_that_does_not_read_stops_no_program(self):
+    def test_survives_reader_that_does_not_read(self):
         """Nobody reads what the worker writes; the pipe has room for its first lines."""
         aggregator = self.space.create_run(start_workers=1)
         read, write = os.pipe()
@@ -96,7 +96,7 @@ class StreamsTest(EndingsTest):
         self.assertTrue(self.state().exists())
         os.close(read)
 
-    def test_a_result_that_cannot_be_written_is_an_error(self):
+    def test_fails_when_result_cannot_be_written(self):
         for program in vars(self.binaries).values():
             with open("/dev/full", "w") as full:
                 done = subprocess.run([program, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS)
@@ -126,7 +126,7 @@ class SignalsTest(EndingsTest):
             program.signal(signal.SIGTERM)
         self.assertEqual([program.exit_code() for program in programs], [0, 143, 0])
 
-    def test_a_closed_terminal_ends_workers_and_archivers_in_order_and_not_the_aggregator(self):
+    def test_closed_terminal_ends_all_but_aggregator(self):
         aggregator, worker, archiver = programs = self.running()
         for program in programs:
             program.signal(signal.SIGHUP)
@@ -173,7 +173,7 @@ class InheritedTest(EndingsTest):
         aggregator.send_signal(signal.SIGTERM)
         self.assertEqual(aggregator.wait(LIMIT_SECONDS), 0)
 
-    def test_a_worker_in_a_folder_that_is_gone(self):
+    def test_names_missing_folder(self):
         """LibTorch's MKL ends the process before main."""
         done = subprocess.run(["bash", "-c", FOLDER_GONE + 'exec "$@"', self.space.folder / "gone", self.binaries.worker, "--version"],
                               capture_output=True, text=True, timeout=LIMIT_SECONDS)
@@ -181,7 +181,7 @@ class InheritedTest(EndingsTest):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(re.sub(r"/\S*/", "PATH/", re.search("Intel.*", done.stderr)[0]), PAGE)
 
-    def test_a_limit_of_file_sizes_is_named(self):
+    def test_names_limit_of_file_sizes(self):
         aggregator = self.space.create_run(start_workers=1)
         worker = self.start("bash", "-c", 'ulimit -f 4; exec "$@"', "-", *self.worker_command(aggregator, "--updates", 1),
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -206,13 +206,13 @@ class TemporaryFolderTest(EndingsTest):
         said = re.search(r"TMPDIR: .*?to write in", done.stderr)[0].replace(str(place), "PATH")
         self.assertIn(said, PAGE)
 
-    def test_the_folder_for_temporary_files_of_a_worker(self):
+    def test_is_checked_by_worker(self):
         aggregator = self.space.create_run(start_workers=1)
         for place, code in self.places():
             command = [self.binaries.worker, "--aggregator", aggregator.grpc, "--data", self.space.text, "--insecure", "--updates", 1]
             self.check(code, place, command)
 
-    def test_the_folder_for_temporary_files_of_run_create(self):
+    def test_is_checked_by_run_create(self):
         aggregator = self.space.start_aggregator()
         run, model = self.space.write_run(), self.space.init_model()
         for place, code in self.places():

@@ -217,7 +217,7 @@ class ExchangeTest : public ::testing::Test {
   std::vector<std::thread> threads_;
 };
 
-TEST_F(ExchangeTest, ThreeWorkersAreIncludedInEveryRoundAndAgree) {
+TEST_F(ExchangeTest, IncludesThreeWorkersInEveryRound) {
   StartAggregator(3);
   for (const char* name : {"a", "b", "c"}) StartWorker(name);
   ExpectEqualReplicas();
@@ -226,7 +226,7 @@ TEST_F(ExchangeTest, ThreeWorkersAreIncludedInEveryRoundAndAgree) {
 
 // Round 10 stays open until the joiner has read the log and is ACTIVE: two rounds later it has
 // samples.
-TEST_F(ExchangeTest, AWorkerThatJoinsMidwayCatchesUpAndContributes) {
+TEST_F(ExchangeTest, IncludesWorkerThatJoinsMidway) {
   StartAggregator(2);
   absl::Notification midway;
   StartWorker("a", [&](uint64_t round) {
@@ -241,7 +241,7 @@ TEST_F(ExchangeTest, AWorkerThatJoinsMidwayCatchesUpAndContributes) {
   EXPECT_EQ(outcomes_[2]->included, kRounds - 12);
 }
 
-TEST_F(ExchangeTest, TheRunGoesOnAfterTheAggregatorRestartedInTheMiddle) {
+TEST_F(ExchangeTest, SurvivesRestartOfAggregator) {
   StartAggregator(3);
   absl::Notification midway, restarted;
   StartWorker("a", [&](uint64_t round) {

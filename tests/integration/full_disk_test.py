@@ -54,7 +54,7 @@ class FullDiskTest(ProcessTest):
         self.assertIn(words, aggregator.log())
         return at
 
-    def test_the_run_goes_on_once_there_is_room(self):
+    def test_holds_run_until_there_is_room(self):
         space = self.workspace
         aggregator = space.start_aggregator("--run", space.write_run(**NEEDED), "--model", space.init_model(),
                                             prefix=("unshare", "-rm", "sh", "-c", MOUNT, space.data_dir))
@@ -82,7 +82,7 @@ class FullDiskTest(ProcessTest):
         undisturbed = other.create_run(**NEEDED)
         self.assertEqual(state, self.finish([other.start_worker(name, undisturbed.grpc) for name in ("a", "b")]))
 
-    def test_a_run_may_have_more_rounds_than_its_disk_has_inodes(self):
+    def test_lets_rounds_outnumber_inodes(self):
         space = self.workspace
         aggregator = space.start_aggregator("--run", space.write_run(**NEEDED), "--model", space.init_model(),
                                             prefix=("unshare", "-rm", "sh", "-c", FEW_INODES, space.data_dir))

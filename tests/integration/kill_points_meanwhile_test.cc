@@ -83,7 +83,7 @@ void ExpectTheSameWithEach(const std::vector<std::vector<std::string>>& kills,
   });
 }
 
-TEST(KillPointsMeanwhileTest, EachOperationOnAdmissionAndSnapshotsMayBeTheLast) {
+TEST(KillPointsMeanwhileTest, LeavesRunUnchangedAtEachOperation) {
   const KilledRun undisturbed = TrainAndDecide({"list"});
   const std::vector<std::string> points = PointsOf(undisturbed);
   ExpectAllKinds(points);
@@ -94,7 +94,7 @@ TEST(KillPointsMeanwhileTest, EachOperationOnAdmissionAndSnapshotsMayBeTheLast) 
 }
 
 // The epoch's file, and what the first kill left behind.
-TEST(KillPointsMeanwhileTest, TheStartAfterAKillMayBeKilledToo) {
+TEST(KillPointsMeanwhileTest, LeavesRunUnchangedDuringStart) {
   ExpectTheSameWithEach({{"rename/admission.pb/1", "create/epoch.tmp/1"},
                          {"rename/admission.pb/2", "write/epoch.tmp/1"},
                          {"rename/admission.pb/3", "fsync/epoch.tmp/1"},

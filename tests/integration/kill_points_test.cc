@@ -34,7 +34,7 @@ std::map<size_t, KilledRun> TrainWithEachKill() {
   return runs;
 }
 
-TEST(KillPointsTest, EveryOperationMayBeTheLastAndTheRunEndsWithTheSameBits) {
+TEST(KillPointsTest, LeavesRunUnchangedAtEachOperation) {
   const KilledRun undisturbed = TrainWhileKilled({});
   ASSERT_TRUE(undisturbed.killed.empty());
   ASSERT_EQ(undisturbed.state, ToHex(undisturbed.workers[0].summary.state_hash));

@@ -81,7 +81,7 @@ class MetricsTest(ProcessTest):
             self.assertEqual(labels - own[name][1], more, name)
             self.assertTrue(own[name][2].startswith(text), f"{name}: {text}")
 
-    def test_the_page_the_code_and_a_live_run_name_the_same_metrics(self):
+    def test_matches_page_and_code(self):
         self.start(start_workers=2, evaluation_interval_rounds=2)
         until(lambda: self.aggregator.metric("distro_aggregator_eval_loss"), "an evaluation")
         families, samples = served(self.aggregator.http(), "/metrics")
@@ -99,7 +99,7 @@ class MetricsTest(ProcessTest):
             self.assertTrue(number >= 0 or series.endswith("agreement_score"), (series, labels, number))
         self.assertLess(abs(time.time() - self.of_worker("distro_worker_last_report_timestamp_seconds", "a")), 60)
 
-    def test_the_phases_of_a_worker_sum_to_wall_time(self):
+    def test_sums_phases_to_wall_time(self):
         self.start(start_workers=2)
 
         def read_once(worker):
@@ -137,7 +137,7 @@ class MetricsTest(ProcessTest):
         space.start_worker("a", self.aggregator.grpc, log_name="a2")
         until(lambda: self.of_worker(series, "a") < again, "the counter of the new process")
 
-    def test_a_worker_that_leaves_is_gone_from_the_page(self):
+    def test_drops_worker_that_leaves(self):
         self.start()
         self.workers["b"].signal(signal.SIGTERM)
         self.assertEqual(self.workers["b"].exit_code(), 143)

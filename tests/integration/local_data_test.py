@@ -25,7 +25,7 @@ class LocalDataTest(ProcessTest):
         return json.loads(self.workspace.distroctl("log", "show", round_number, "--data_dir", self.workspace.data_dir,
                                                    "--output", "json"))
 
-    def test_each_trains_on_its_own(self):
+    def test_trains_on_own_data(self):
         space = self.workspace
         aggregator = space.create_run("--lease", "5s", rounds=ROUNDS, start_workers=3, min_workers=1, probation_rounds=0,
                                       data="local", weighting="data", delta_clip=2)

@@ -64,7 +64,7 @@ class MistakesTest(ProcessTest):
 
 
 class CreationTest(MistakesTest):
-    def test_a_model_that_no_cpp_worker_trains(self):
+    def test_refuses_model_of_no_cpp_worker(self):
         model = self.workspace.init_model()
         config = json.loads((model / "config.json").read_text())
         (model / "config.json").write_text(json.dumps({**config, "model_type": "qwen2"}))
@@ -80,12 +80,12 @@ class CreationTest(MistakesTest):
         (model / "config.json").write_text(json.dumps({**config, "vocab_size": config["vocab_size"] + 2}))
         self.run_created("config.json: the model")
 
-    def test_a_pointer_in_the_place_of_weights(self):
+    def test_refuses_pointer_as_weights(self):
         weights = self.workspace.init_model() / "model.safetensors"
         weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 988097824\n")
         self.run_created(str(weights))
 
-    def test_a_folder_without_safetensors(self):
+    def test_refuses_missing_safetensors(self):
         model = self.workspace.init_model()
         (model / "model.safetensors").rename(model / "pytorch_model.bin")
         self.run_created(str(model))
@@ -146,7 +146,7 @@ class DataTest(MistakesTest):
         shard.write_bytes(shard.read_bytes()[:-2])
         self.expect(self.worker("127.0.0.1:1", "--data", index), 2, "--data: ")
 
-    def test_a_shard_of_another_data_set(self):
+    def test_refuses_foreign_shard(self):
         index, _ = self.write_index()
         self.expect(self.worker("127.0.0.1:1", "--data", index), 2, str(self.workspace.folder))
 
@@ -160,7 +160,7 @@ class DataTest(MistakesTest):
 
 
 class FolderTest(MistakesTest):
-    def test_another_run_on_the_folder_of_an_aggregator(self):
+    def test_refuses_second_run(self):
         space = self.workspace
         first = space.create_run()
         self.aggregator_ends(3, "distro-aggregator: ")
@@ -169,7 +169,7 @@ class FolderTest(MistakesTest):
         other = space.write_run(name="other")
         self.aggregator_ends(3, "distro-aggregator: ", "--run", other, "--model", space.folder / "model")
 
-    def test_a_run_json_that_changed(self):
+    def test_refuses_other_run_json(self):
         space = self.workspace
         first, model = space.create_run(rounds=100), space.folder / "model"
         first.signal(15)
@@ -180,7 +180,7 @@ class FolderTest(MistakesTest):
         config.write_text(json.dumps(json.loads(config.read_text())))
         space.start_aggregator("--run", space.write_run(rounds=100), "--model", model, log_name="again")
 
-    def test_the_state_of_another_run(self):
+    def test_keeps_state_of_other_run(self):
         space = self.workspace
         first, state = space.create_run(), space.folder / "state"
         self.assertEqual(self.worker(first.grpc, "--state_dir", state, "--updates", 2).exit_code(), 0)
@@ -196,14 +196,14 @@ class FolderTest(MistakesTest):
         self.assertEqual(again.exit_code(), 0)
         self.assertIn("going on with the worker's state", again.log())
 
-    def test_two_workers_on_a_state_folder(self):
+    def test_refuses_second_worker(self):
         space = self.workspace
         aggregator, state = space.create_run(), space.folder / "state"
         self.worker(aggregator.grpc, "--state_dir", state, name="first")
         aggregator.await_state("first", "active")
         self.expect(self.worker(aggregator.grpc, "--state_dir", state), 2, "--state_dir: ")
 
-    def test_the_copy_of_another_run(self):
+    def test_refuses_foreign_copy(self):
         space = self.workspace
         self.assertEqual(space.start_archiver(space.create_run().grpc, "--once").exit_code(), 0)
         second = space.start_aggregator("--run", space.write_run(name="other"), "--model", space.folder / "model", log_name="second",

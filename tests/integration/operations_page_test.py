@@ -78,7 +78,7 @@ class OperationsPageTest(processes.ProcessTest):
             time.sleep(0.1)
 
     @unittest.skipUnless(shutil.which("rsync"), "rsync is not installed")
-    def test_every_command_works(self):
+    def test_works(self):
         kinds = set()
         for heading, kind, commands in blocks():
             with self.subTest(heading=heading, commands=commands):
@@ -94,7 +94,7 @@ class OperationsPageTest(processes.ProcessTest):
 
 
 class PageTest(unittest.TestCase):
-    def test_the_page_answers_what_operators_ask(self):
+    def test_answers_what_operators_ask(self):
         page = PAGE.read_text()
         for heading in ("Adding a machine", "Seeing one fail", "Resuming", "Upgrading", "Backup and restore",
                         "Sizing disk and traffic", "Load balancers and idle timeouts", "Rotating tokens", "Adding users",

@@ -53,23 +53,23 @@ class DisksTest(unittest.TestCase):
     def kept_by_any_seed(self, model, *calls):
         return [self.kept(model, *calls, seed=seed) for seed in range(60)]
 
-    def test_what_was_issued_is_what_a_process_sees(self):
+    def test_shows_what_was_issued(self):
         self.assertEqual(self.kept("issued", *OLD, *CREATE, RENAME), {"a": b"new"})
 
-    def test_an_atomic_replacement_leaves_the_old_or_the_new_file(self):
+    def test_keeps_old_or_new_file(self):
         replaced = *OLD, *CREATE, fsync(1), RENAME
         for model in ("issued", "fsynced", "names", "torn"):
             for kept in self.kept_by_any_seed(model, *replaced):
                 self.assertIn(kept["a"], (b"old", b"new"), model)
             self.assertEqual(self.kept(model, *replaced, fsync(3)), {"a": b"new"}, model)
 
-    def test_a_name_is_lost_without_an_fsync_of_its_folder(self):
+    def test_loses_name_without_fsync_of_folder(self):
         self.assertEqual(self.kept("fsynced", *CREATE, fsync(1)), {})
 
     def test_data_are_lost_without_an_fsync_of_their_file(self):
         self.assertEqual(self.kept("fsynced", *CREATE, opened(".", 3), fsync(3)), {"a.tmp": b""})
 
-    def test_a_replacement_without_an_fsync_of_the_file_leaves_zeros_or_nothing(self):
+    def test_leaves_zeros_without_fsync_of_file(self):
         found = {kept["a"] for kept in self.kept_by_any_seed("names", *OLD, *CREATE, RENAME)}
         self.assertEqual(found, {b"", b"\0\0\0"})
 
@@ -78,13 +78,13 @@ class DisksTest(unittest.TestCase):
         found = {kept["a"] for kept in self.kept_by_any_seed("torn", *calls)}
         self.assertLessEqual({b"", b"12", b"1234", b"\0\00034"}, found)
 
-    def test_an_fsync_covers_only_what_was_over_when_it_began(self):
+    def test_syncs_only_what_was_over(self):
         disk = Disk()
         for event in [*events_of(opened("a", 1)), Event("write", 1, handle=1, data=b"1"), Event("fsync", 1, handle=1)]:
             disk.apply(event)
         self.assertTrue(disk.find("a").pending())
 
-    def test_a_folder_is_lost_with_its_files_without_an_fsync_of_its_parent(self):
+    def test_loses_folder_without_fsync_of_parent(self):
         calls = {"call": "mkdir", "path": "f"}, opened("f/a", 1), written(1, b"1"), fsync(1), opened("f", 2), fsync(2)
         self.assertEqual(self.kept("fsynced", *calls), {})
 
@@ -106,7 +106,7 @@ class TraceTest(unittest.TestCase):
         self.assertEqual([(event.call, event.begun) for event in events], [("open", 0), ("write", 1), ("fsync", 1)])
         self.assertEqual((events[1].data, events[1].offset), (b"12", 7))
 
-    def test_a_descriptor_is_free_as_soon_as_its_close_begins(self):
+    def test_frees_descriptor_when_close_begins(self):
         events = self.read(
             r'1 openat(AT_FDCWD, "\x2f\x64\x2f\x61", O_RDWR|O_CREAT, 0644) = 5',
             r'1 close(5 <unfinished ...>',
@@ -115,7 +115,7 @@ class TraceTest(unittest.TestCase):
             r'2 fsync(5) = 0')
         self.assertEqual(events[-1].path, "b")
 
-    def test_a_change_that_no_model_knows_is_refused(self):
+    def test_refuses_unknown_change(self):
         with self.assertRaisesRegex(ValueError, "writev of a: is not modelled"):
             self.read(r'1 openat(AT_FDCWD, "\x2f\x64\x2f\x61", O_RDWR|O_CREAT, 0644) = 5', r'1 writev(5, [{iov_base="\x31", iov_len=1}], 1) = 1')
 
@@ -170,21 +170,21 @@ class PowerTest(unittest.TestCase):
     def events_of(self, kind, unsynced):
         return without_fsyncs(self.events[kind], unsynced) if unsynced else self.events[kind]
 
-    def test_what_was_told_is_durable(self):
+    def test_keeps_what_was_told(self):
         self.assertEqual(self.lost_rounds(), [])
         events = self.events["aggregator"]
         self.assertGreaterEqual(len(power.Promises(events).rounds(len(events))), ROUNDS)
 
-    def test_a_missing_fsync_of_the_folder_is_found(self):
+    def test_finds_missing_fsync_of_folder(self):
         self.assertIn("is lost", self.lost_rounds("data/rounds$")[0])
 
-    def test_a_missing_fsync_of_a_record_is_found(self):
+    def test_finds_missing_fsync_of_record(self):
         self.assertTrue(self.lost_rounds(r"\.record-"))
 
     def test_published_folders_are_whole(self):
         self.assertEqual(self.torn_folders(), [])
 
-    def test_a_missing_fsync_of_a_published_file_is_found(self):
+    def test_finds_missing_fsync_of_published_file(self):
         self.assertIn("is not whole", self.torn_folders("model.safetensors")[0])
 
     def test_processes_go_on_with_what_is_left(self):

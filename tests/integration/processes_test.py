@@ -16,7 +16,7 @@ class RefusalTest(ProcessTest):
         self.assertEqual(worker.exit_code(), code, worker.log())
         self.assertIn(words, worker.log())
 
-    def test_a_flag_that_is_missing_or_wrong(self):
+    def test_names_wrong_or_missing_flag(self):
         space = self.workspace
         self.expect(2, "--aggregator", space.start_worker("a", ""))
         self.expect(2, "--threads", space.start_worker("b", "127.0.0.1:1", "--threads", "0"))
@@ -37,7 +37,7 @@ class RefusalTest(ProcessTest):
         space.text.write_text(processes.text(2))
         self.expect(3, "fingerprint", space.start_worker("second", aggregator.grpc))
 
-    def test_a_newer_process_takes_the_name(self):
+    def test_ends_older_process_of_name(self):
         space = self.workspace
         aggregator = space.create_run(start_workers=2)
         older = space.start_worker("name", aggregator.grpc, log_name="older")
@@ -51,7 +51,7 @@ class RefusalTest(ProcessTest):
 class HelperTest(ProcessTest):
     """The helper that these tests start processes with."""
 
-    def test_what_a_test_started_ends_with_it(self):
+    def test_ends_what_test_started(self):
         script = ("import pathlib, processes, time; "
                   f"print(processes.Process('child', ['sleep', '1000'], pathlib.Path({str(self.workspace.folder)!r})).child.pid, flush=True); "
                   "time.sleep(1000)")
@@ -70,7 +70,7 @@ class HelperTest(ProcessTest):
 
 
 class SignalTest(ProcessTest):
-    def test_a_worker_leaves_when_it_is_asked_to(self):
+    def test_lets_worker_leave(self):
         space = self.workspace
         aggregator = space.create_run(start_workers=2, rounds=100000)
         workers = {"int": space.start_worker("int", aggregator.grpc), "term": space.start_worker("term", aggregator.grpc)}
@@ -81,14 +81,14 @@ class SignalTest(ProcessTest):
             self.assertEqual(space.states(aggregator)[name], "left")
             self.assertGreaterEqual(workers[name].summary()["rounds_applied"], 4)
 
-    def test_a_worker_that_waits_for_an_aggregator_ends_too(self):
+    def test_ends_worker_that_waits(self):
         worker = self.workspace.start_worker("alone", "127.0.0.1:1")
         until(lambda: worker.get("/readyz")[0] == 503, "not ready")
         self.assertEqual(worker.get("/healthz")[0], 200)
         worker.signal(signal.SIGTERM)
         self.assertEqual(worker.exit_code(), 143)
 
-    def test_the_aggregator_ends_with_0_and_its_workers_wait_for_it(self):
+    def test_ends_aggregator_and_workers_wait(self):
         space = self.workspace
         aggregator = space.create_run(rounds=100000)
         worker = space.start_worker("a", aggregator.grpc)
@@ -99,7 +99,7 @@ class SignalTest(ProcessTest):
 
 
 class MetricsTest(ProcessTest):
-    def test_a_worker_serves_its_metrics(self):
+    def test_is_served_by_worker(self):
         space = self.workspace
         aggregator = space.create_run(rounds=100000)
         worker = space.start_worker("a", aggregator.grpc)
@@ -129,7 +129,7 @@ class RunTest(ProcessTest):
             self.assertEqual(worker.summary()["rounds_applied"], 60)
             self.assertGreater(worker.summary()["reconnects"], 0)
 
-    def test_a_run_is_uploaded_to_an_empty_aggregator(self):
+    def test_uploads_to_empty_aggregator(self):
         space = self.workspace
         aggregator = space.start_aggregator()
         self.assertIn("no run", space.distroctl("run", "show", aggregator.grpc, "--insecure"))

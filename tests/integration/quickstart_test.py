@@ -19,7 +19,7 @@ class QuickstartTest(quickstart.Typing):
         self.folder = self.workspace.folder / "srv"
         self.replaced = {"$PWD/build/dev/bin": str(self.programs), "/srv/distro": str(self.folder)}
 
-    def test_its_commands_work(self):
+    def test_works(self):
         prepare, look = (commands for kind, commands in quickstart.blocks() if not kind)
         (aggregator_command,) = quickstart.commands("aggregator")
         (worker_command,) = quickstart.commands("worker")

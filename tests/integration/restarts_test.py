@@ -37,7 +37,7 @@ class RestartsTest(ProcessTest):
         aggregator = space.create_run(**NEEDED)
         return self.finish([space.start_worker(name, aggregator.grpc) for name in ("a", "b")])
 
-    def test_a_second_aggregator_on_the_same_folder_is_refused(self):
+    def test_refuses_second_aggregator_on_folder(self):
         space = self.workspace
         aggregator = self.start(rounds=100000)
         aggregator.await_round(5)
@@ -59,7 +59,7 @@ class RestartsTest(ProcessTest):
         for worker in self.workers:
             self.assertEqual((worker.summary()["rounds_applied"], worker.summary()["updates_excluded"]), (ROUNDS, 0))
 
-    def test_a_second_signal_ends_the_aggregator_at_once(self):
+    def test_ends_aggregator_on_second_signal(self):
         space = self.workspace
         aggregator = space.create_run("--drain_grace", "10m", **NEEDED)
         workers = [space.start_worker(name, aggregator.grpc) for name in ("a", "b")]
@@ -72,7 +72,7 @@ class RestartsTest(ProcessTest):
         aggregator.signal(signal.SIGTERM)
         self.assertEqual(aggregator.exit_code(), 128 + signal.SIGTERM)
 
-    def test_a_worker_that_stops_goes_on_with_its_own_state(self):
+    def test_restores_state_of_worker(self):
         """Unused and unsent updates are restored; otherwise the bits would differ."""
         space = self.workspace
         aggregator = space.create_run(**NEEDED)
@@ -105,7 +105,7 @@ class RestartsTest(ProcessTest):
         for worker in self.workers:
             self.assertGreaterEqual(worker.summary()["resyncs"], 1)
 
-    def test_an_aggregator_that_was_replaced_is_fenced(self):
+    def test_fences_replaced_aggregator(self):
         """Its folder was copied and continues elsewhere. A worker that returns to it reports that, and is refused."""
         space = self.workspace
         old = self.start()

@@ -80,7 +80,7 @@ class CompanionsTest(ProcessTest):
         for name, content in COMPANIONS.items():
             self.assertEqual((space.folder / "saved" / name).read_bytes(), content)
 
-    def test_a_restart_keeps_them_and_a_damaged_one_is_named(self):
+    def test_survives_restart(self):
         space = self.workspace
         aggregator = self.create(rounds=8)
         aggregator.kill()
@@ -131,7 +131,7 @@ class CompanionsTest(ProcessTest):
             "shards": [{"name": "0.u16", "tokens": len(tokens), "sha256": hashlib.sha256(shard).hexdigest()}]}))
         return folder / "index.json"
 
-    def test_a_folder_with_another_tokenizer_than_the_pinned_makes_no_run(self):
+    def test_makes_no_run_with_other_tokenizer(self):
         space = self.workspace
         space.beside_model = {"tokenizer.json": b"another"}
         initial = space.init_model()
@@ -274,7 +274,7 @@ class RestoreTest(ProcessTest):
         again = space.start_aggregator(log_name="again", listen=aggregator.grpc)
         self.finish_all(workers, self.archive(again.grpc, "archiver_again"))
 
-    def test_an_extended_run_that_is_restored_keeps_its_rounds(self):
+    def test_keeps_rounds_of_extended_run(self):
         space = self.workspace
         aggregator, archiver, workers = self.begin()
         aggregator.await_round(3)
@@ -289,7 +289,7 @@ class RestoreTest(ProcessTest):
         again = space.start_aggregator(log_name="again", listen=aggregator.grpc)
         self.finish_all(workers, self.archive(again.grpc, "archiver_again"))
 
-    def test_what_is_no_archive_is_named(self):
+    def test_names_what_is_no_archive(self):
         space = self.workspace
         for folder in ("absent", "model"):
             (space.folder / "model").mkdir(exist_ok=True)
@@ -304,7 +304,7 @@ class RoundLinesTest(ProcessTest):
         self.assertTrue(text.endswith("\n"), "the last line is whole")
         return [json.loads(line) for line in text.splitlines()]
 
-    def test_a_line_a_round_over_a_kill(self):
+    def test_goes_on_after_kill(self):
         space = self.workspace
         aggregator = space.create_run(rounds=40, start_workers=1, evaluation_interval_rounds=10)
         archiver = space.start_archiver(aggregator.grpc)
@@ -332,7 +332,7 @@ class RoundLinesTest(ProcessTest):
         self.assertEqual(replayed[-1]["state_hash"], again.summary()["state_hash"])
         self.assertEqual(replayed[-1]["included"], 1)
 
-    def test_a_file_of_ones_own_and_none(self):
+    def test_goes_to_file_of_flag(self):
         space = self.workspace
         aggregator = space.create_run(rounds=8)
         worker = space.start_worker("a", aggregator.grpc, "--metrics_file", space.folder / "mine.jsonl")

@@ -40,7 +40,7 @@ class SamplesTest(ProcessTest):
         self.assertEqual(worker.summary()["state_hash"], without.summary()["state_hash"])
         self.assertNotIn("sample ", without.log())
 
-    def test_a_tokenizer_that_fails_is_said_at_the_start(self):
+    def test_tells_failing_tokenizer_at_start(self):
         space = self.workspace
         aggregator = space.create_run(rounds=ROUNDS, start_workers=1)
         fails = space.folder / "fails"

@@ -137,7 +137,7 @@ class SimulationTest : public ::testing::TestWithParam<Case> {
   const TinyRun tiny_;
 };
 
-TEST_P(SimulationTest, ARunOverGrpcGivesTheBitsOfTheRunInOneProcess) {
+TEST_P(SimulationTest, GivesBitsOfRunOverGrpc) {
   const v1::RunConfig config = Config();
   Aggregator aggregator(tiny_, config);
   const std::vector<WorkerResult> real = Train(

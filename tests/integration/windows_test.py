@@ -42,7 +42,7 @@ class WindowsTest(ProcessTest):
         space = self.workspace
         return space.start_worker(name, aggregator.grpc, "--state_dir", space.folder / name, *SPEEDS[name], log_name=log_name)
 
-    def test_every_sample_is_read_once_at_three_speeds(self):
+    def test_reads_samples_once_at_three_speeds(self):
         space = self.workspace
         aggregator = space.create_run("--lease", "5s", rounds=ROUNDS, start_workers=3, min_workers=1, local_steps=STEPS,
                                       samples_per_worker=SAMPLES, round_window="250ms", round_deadline="30s", probation_rounds=1)

@@ -42,7 +42,7 @@ TEST_F(CudaTest, CompressFeedbackAndSquaresHaveTheEmulationsBits) {
   }
 }
 
-TEST_F(CudaTest, TwoRunsGiveTheSameBits) {
+TEST_F(CudaTest, RepeatsBits) {
   const ShapeCase shape = testing::Matrix(2048, 2048);
   const std::vector<float> g = testing::RandomFloats(1, shape.matrix.elements);
   Compressed first(shape, testing::RandomFloats(2, shape.matrix.elements)), second = first;

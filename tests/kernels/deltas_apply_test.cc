@@ -111,7 +111,7 @@ class ApplyDeltasTest : public testing::BackendTest {
 INSTANTIATE_TEST_SUITE_P(All, ApplyDeltasTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);
 
-TEST_P(ApplyDeltasTest, EveryShapeAndNumberOfEntriesHasItsBits) {
+TEST_P(ApplyDeltasTest, MatchesDefinitionForShapes) {
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(testing::Describe(shape));
     const std::vector<float> p =
@@ -126,7 +126,7 @@ TEST_P(ApplyDeltasTest, EveryShapeAndNumberOfEntriesHasItsBits) {
   }
 }
 
-TEST_P(ApplyDeltasTest, EveryAlphaHasItsBits) {
+TEST_P(ApplyDeltasTest, MatchesForAlphas) {
   const ShapeCase shape = testing::Matrix(64, 64);
   for (const float alpha : {0.0f, 0x1p-82f, 0x1.8p-60f, 1.0f, 3.0f}) {
     for (const bool as_dct : {false, true}) {
@@ -136,7 +136,7 @@ TEST_P(ApplyDeltasTest, EveryAlphaHasItsBits) {
   }
 }
 
-TEST_P(ApplyDeltasTest, AStepOfFrequenciesIsTheInverseTransformOfTheResult) {
+TEST_P(ApplyDeltasTest, TransformsFrequenciesBack) {
   const ShapeCase shape = testing::Matrix(64, 64);
   for (const int entries : {1, 32, 256, 1024}) {
     const DeltaResult result = Result(shape, true, entries, true);
@@ -158,7 +158,7 @@ TEST_P(ApplyDeltasTest, AStepOfFrequenciesIsTheInverseTransformOfTheResult) {
   }
 }
 
-TEST_P(ApplyDeltasTest, ABlockThatBreaksTheRulesKeepsItsParameters) {
+TEST_P(ApplyDeltasTest, LeavesParametersOfBrokenBlock) {
   const ShapeCase shape = testing::Matrix(64, 70);  // the second block is 6 wide
   const std::vector<float> p = testing::RandomFloats(3, shape.matrix.elements);
   const auto broken = [&](bool as_dct, auto change) {

@@ -205,7 +205,7 @@ TEST_P(DeltaBackendTest, SquaresHaveTheSameBitsEverywhere) {
   }
 }
 
-TEST_P(DeltaBackendTest, WhatIsNotFiniteIsFound) {
+TEST_P(DeltaBackendTest, FindsNonFinite) {
   const Round round = testing::RandomRound(testing::Matrix(70, 130), 3);
   EXPECT_TRUE(IsFinite(round));
   for (const size_t at : {size_t{0}, round.error.size() - 1}) {

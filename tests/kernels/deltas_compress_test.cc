@@ -42,7 +42,7 @@ TEST_P(CompressDeltasTest, BufferAndRecordsOfElementsAreTheCpusToTheBit) {
   }
 }
 
-TEST_P(CompressDeltasTest, AnotherDecayAndACapAreTheCpus) {
+TEST_P(CompressDeltasTest, MatchesCpuForDecaysAndCaps) {
   const ShapeCase shape = testing::Matrix(130, 70);
   const Round round = RandomRound(shape, 11);
   for (const float beta : {0.0f, 0.95f, 1.0f}) {
@@ -53,7 +53,7 @@ TEST_P(CompressDeltasTest, AnotherDecayAndACapAreTheCpus) {
   }
 }
 
-TEST_P(CompressDeltasTest, ABlockDoesNotShowTheRangeThatItIsOf) {
+TEST_P(CompressDeltasTest, CompressesRangeAsWhole) {
   const ShapeCase whole = testing::Matrix(200, 150);
   const BlockRange range = {.first = 5, .count = 4};
   const Round round = RandomRound(whole, 9);
@@ -109,7 +109,7 @@ TEST_P(CompressDeltasTest, CodesAndEmptyRecordsAreTheCpusAtEveryScale) {
   }
 }
 
-TEST_P(CompressDeltasTest, WhatIsNoNumberIsFoundAndChosenWithinTheRecordsRules) {
+TEST_P(CompressDeltasTest, FindsNonFinite) {
   const ShapeCase shape = testing::Matrix(70, 70);
   for (const float bad : {testing::kNan, -testing::kNan, INFINITY, -INFINITY,
                           std::bit_cast<float>(0x7FFFFFFF), std::bit_cast<float>(0xFFFFFFFF)}) {

@@ -29,7 +29,7 @@ DeltaRecordsView All(const DeltaUpdate& update) {
   return ViewOf(update, {.first = 0, .count = update.blocks()});
 }
 
-TEST_P(FeedbackDeltasTest, WhatCameBackOfElementsLeavesTheBufferAsOnTheCpu) {
+TEST_P(FeedbackDeltasTest, SubtractsReturnedElementsAsCpu) {
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(Describe(shape));
     for (const int k : {1, 8, 32, 500, 4096}) {
@@ -50,7 +50,7 @@ TEST_P(FeedbackDeltasTest, WhatCameBackOfElementsLeavesTheBufferAsOnTheCpu) {
   }
 }
 
-TEST_P(FeedbackDeltasTest, WhatCameBackOfFrequenciesLeavesTheBuffer) {
+TEST_P(FeedbackDeltasTest, SubtractsReturnedFrequencies) {
   DeltaTransform transform;
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(Describe(shape));

@@ -54,7 +54,7 @@ struct Shape {
 };
 class AppendLargestTest : public ::testing::TestWithParam<Shape> {};
 
-TEST_P(AppendLargestTest, TheLargestOfEveryBlockAreChosenWithTheirSignsAndScale) {
+TEST_P(AppendLargestTest, ChoosesLargestOfBlocks) {
   const auto& [matrix, k] = GetParam();
   std::vector<float> a = RandomFloats(5, matrix.elements);
   for (size_t i = 0; i < a.size(); i += 7) a[i] = a[i / 2];  // ties
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AppendLargestTest,
                                            Shape{{.rows = 3, .cols = 64, .elements = 131}, 32},
                                            Shape{{.rows = 1, .cols = 64, .elements = 1}, 8}));
 
-TEST(AppendLargestTest, ACapHoldsAndWhatIsNextToNothingIsEmpty) {
+TEST(AppendLargestTest, KeepsCapAndEmptiesTinyBlock) {
   std::vector<float> a(2 * 4096, 0);
   a[0] = -0.25f;
   a[64] = std::ldexp(1.0f, -36);  // the second block: a mean of 2^-44 * 256 / 2 over two

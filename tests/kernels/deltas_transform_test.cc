@@ -52,7 +52,7 @@ class DeltaTransformTest : public ::testing::TestWithParam<VectorKernels> {
 INSTANTIATE_TEST_SUITE_P(Widths, DeltaTransformTest, ::testing::ValuesIn(SupportedVectorKernels()),
                          [](const auto& width) { return std::string(width.param.name); });
 
-TEST_P(DeltaTransformTest, TheLargestFrequenciesOfEveryBlockAreSentWithSignsAndScale) {
+TEST_P(DeltaTransformTest, ChoosesLargestFrequencies) {
   for (const MatrixShape& matrix : {Matrix(64, 64), Matrix(130, 70), Matrix(3, 5),
                                     MatrixShape{.rows = 3, .cols = 64, .elements = 131}}) {
     const std::vector<float> a = testing::RandomFloats(3, matrix.elements);
@@ -79,7 +79,7 @@ TEST_P(DeltaTransformTest, TheLargestFrequenciesOfEveryBlockAreSentWithSignsAndS
   }
 }
 
-TEST_P(DeltaTransformTest, ACapHoldsAndABlockOfZerosIsEmpty) {
+TEST_P(DeltaTransformTest, KeepsCapAndEmptyBlock) {
   std::vector<float> a(2 * 4096, 0);
   a[5] = 0.25f;  // of the first block
   DeltaUpdate update = Empty(2);
@@ -90,7 +90,7 @@ TEST_P(DeltaTransformTest, ACapHoldsAndABlockOfZerosIsEmpty) {
   EXPECT_THAT(update.PositionsOf(1), Each(0));
 }
 
-TEST_P(DeltaTransformTest, AFrequencyThatOverflowsCountsAsOne) {
+TEST_P(DeltaTransformTest, ClampsOverflow) {
   std::vector<float> a(4096);
   for (size_t i = 0; i < a.size(); ++i) a[i] = i % 3 == 0 ? -3e38f : 3e38f;
   DeltaUpdate update = Empty(4);

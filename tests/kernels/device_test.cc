@@ -26,7 +26,7 @@ class CountingDevice final : public testing::ForwardingDevice {
   std::vector<size_t> sizes;
 };
 
-TEST(DeviceBufferTest, WhatGrowsALittleIsAllocatedSeldom) {
+TEST(DeviceBufferTest, ReallocatesSeldom) {
   for (const auto where : {DeviceBuffer::Where::kDevice, DeviceBuffer::Where::kHost}) {
     CountingDevice device;
     DeviceBuffer buffer(&device, where);

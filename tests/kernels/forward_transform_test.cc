@@ -42,7 +42,7 @@ void ExpectWithinTheBound(const Samples& x) {
             kForwardTransformRoundings * 0x1p-24 * testing::Norm(x) + kDenormal);
 }
 
-TEST(ForwardTransformTest, OneSample) {
+TEST(ForwardTransformTest, BoundsErrorOfImpulse) {
   for (int at = 0; at < kBlockSide; ++at)
     ExpectWithinTheBound(SamplesOf([at](int n) { return n == at ? 1.0f : 0.0f; }));
 }
@@ -106,7 +106,7 @@ class BlockTransformTest : public ::testing::TestWithParam<VectorKernels> {
 INSTANTIATE_TEST_SUITE_P(All, BlockTransformTest, ::testing::ValuesIn(SupportedVectorKernels()),
                          [](const auto& c) { return std::string(c.param.name); });
 
-TEST_P(BlockTransformTest, OneSample) {
+TEST_P(BlockTransformTest, BoundsErrorOfImpulse) {
   for (int at = 0; at < kBlockElements; at += 61)
     ExpectWithinTheBound([at](int r, int c) { return r * kBlockSide + c == at ? 1.0f : 0.0f; });
 }

@@ -41,7 +41,7 @@ class GoldenStepTest : public testing::BackendTest {
 INSTANTIATE_TEST_SUITE_P(All, GoldenStepTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);
 
-TEST_P(GoldenStepTest, EveryStepOfATable) {
+TEST_P(GoldenStepTest, MatchesTable) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/tables");
   const auto alphas = data.at("alpha").As<float>(), steps = data.at("step").As<float>();
   for (size_t i = 0; i < alphas.size(); ++i) {

@@ -102,7 +102,7 @@ TEST_P(GpuTest, FinishAwaitsCopiesBeside) {
 }
 
 // CUDA keeps an error until somebody asks for it, which every launch does.
-TEST_P(GpuTest, ARequestForTooMuchMemoryDoesNotFailTheNextLaunch) {
+TEST_P(GpuTest, LaunchesAfterFailedAllocation) {
   EXPECT_TRUE(absl::IsResourceExhausted(gpu_->Allocate(kTooMuch).status()));
   ExpectThatLaunchesSucceed(gpu_.get());
   EXPECT_TRUE(absl::IsResourceExhausted(gpu_->AllocateHost(kTooMuch).status()));
@@ -120,7 +120,7 @@ TEST_P(GpuTest, FinishReturnsTheFirstErrorOnce) {
 }
 
 // A thread has a current device; the GPU that was made last has made itself that.
-TEST_P(GpuTest, EveryGpuCanBeUsedFromEveryThread) {
+TEST_P(GpuTest, WorksFromOtherThreads) {
   const std::unique_ptr<cuda::Gpu> other = GetParam().make();
   const std::vector<float> content = testing::RandomFloats(1, 300);
   const uint64_t want = testing::WaitingReference()->StateHash(0, content);

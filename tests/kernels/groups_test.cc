@@ -191,7 +191,7 @@ TEST_F(GroupsTest, LookaheadAndStateHash) {
 }
 
 // All groups add to one word: an addition for each warp would make them wait for each other.
-TEST_F(GroupsTest, AGroupAddsItsHashOnce) {
+TEST_F(GroupsTest, AddsHashOnce) {
   const std::vector<float> p = RandomFloats(4, SomeShape().matrix.elements);
   const int64_t before = testing::atomic_additions;
   few_->StateHash(0, p);
@@ -220,7 +220,7 @@ TEST_F(GroupsTest, SeveralThreadsLaunchAtOnce) {
 }
 
 // Sums of small integers are exact in any order.
-TEST_F(GroupsTest, EveryElementIsInItsBlockRowsSum) {
+TEST_F(GroupsTest, AddsElementsToBlockRowsSum) {
   for (const ShapeCase& shape : SomeShapes()) {
     std::vector<float> gradient = RandomFloats(4, shape.matrix.elements);
     for (float& g : gradient) g = std::round(g * 10);

@@ -62,7 +62,7 @@ struct Shape {
 };
 class NewtonSchulzTest : public ::testing::TestWithParam<Shape> {};
 
-TEST_P(NewtonSchulzTest, EveryInstructionSetGivesTheDefinition) {
+TEST_P(NewtonSchulzTest, MatchesDefinition) {
   const auto [rows, cols] = GetParam();
   const std::vector<float> u = Random(rows * 1000 + cols, rows * cols);
   const Doubles want = Slow(Doubles(u.begin(), u.end()), rows, cols, 5);

@@ -64,7 +64,7 @@ class ApplyTest : public testing::BackendTest {
 INSTANTIATE_TEST_SUITE_P(All, ApplyTest, ::testing::ValuesIn(testing::AllBackends()),
                          testing::BackendName);
 
-TEST_P(ApplyTest, EveryShapeAndVoteCountGivesTheReferencesBits) {
+TEST_P(ApplyTest, MatchesReferenceForShapesAndVotes) {
   for (const ShapeCase& shape : testing::Shapes()) {
     SCOPED_TRACE(testing::Describe(shape));
     const std::vector<float> p =
@@ -129,7 +129,7 @@ TEST_P(ApplyTest, SpecialParametersAndOptions) {
   }
 }
 
-TEST_P(ApplyTest, ABlockWithoutVotesOnlyDecays) {
+TEST_P(ApplyTest, OnlyDecaysWithoutVotes) {
   const ShapeCase shape = testing::Vector(100);
   std::vector<float> p = testing::RandomFloats(1, 100);
   p[3] = -0.0f;
@@ -145,7 +145,7 @@ TEST_P(ApplyTest, ABlockWithoutVotesOnlyDecays) {
 }
 
 // One positive vote at position 0 is a constant positive direction.
-TEST_P(ApplyTest, TheStepGoesAgainstTheDirection) {
+TEST_P(ApplyTest, StepsAgainstDirection) {
   const ShapeCase shape = testing::Matrix(64, 64);
   Votes votes;
   votes.positions = {0};

@@ -177,7 +177,7 @@ TEST_P(CompressTest, ZerosGiveTheFirstPositionsAndZeroValues) {
 }
 
 // A block with one non-zero row has coefficients that repeat: the same magnitude at many positions.
-TEST_P(CompressTest, OneConstantBlockHasOneCoefficient) {
+TEST_P(CompressTest, GivesConstantBlockOneCoefficient) {
   const ShapeCase shape = testing::Matrix(64, 64);
   const std::vector<float> m(4096, 1.0f);
   const Compressed got = RunCompress(*backend_, shape, 1, std::vector<float>(4096, 0.0f), m);

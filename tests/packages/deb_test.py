@@ -44,7 +44,7 @@ def test_programs_run(installed):
     assert "/usr/lib/distro-aggregator/bin/../lib/libprometheus-cpp-core" in loaded
 
 
-def test_the_user_owns_its_folder_and_nothing_else(installed):
+def test_user_owns_its_folder_only(installed):
     assert installed.run("stat", "-c", "%U %a", f"/{STATE}", f"/{STATE}/aggregator").split() == ["distro", "750"] * 2
     assert installed.run("getent", "passwd", "distro").strip().endswith(("/usr/sbin/nologin", "/bin/false"))
     assert installed.run("find", "/etc", "/usr", "-user", "distro") == ""

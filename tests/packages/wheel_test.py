@@ -40,7 +40,7 @@ def version():
     return re.search(r"project\(distro VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
 
 
-def test_one_wheel_for_every_python(wheel):
+def test_wheel_is_for_any_python(wheel):
     assert re.fullmatch(rf"distro_train-{re.escape(version())}-py3-none-manylinux_2_\d+_x86_64\.whl", wheel.name)
 
 
@@ -125,7 +125,7 @@ def finish(workspace, workers):
     assert len({worker.summary()["state_hash"] for worker in workers}) == 1
 
 
-def test_no_library_of_debian_is_there(root, python):
+def test_uses_no_library_of_debian(root, python):
     """What is bundled is not installed, and loads all the same."""
     assert not [path for path in root.folder.glob("usr/lib/x86_64-linux-gnu/*") if re.match(r"lib(grpc|absl|protobuf|prometheus)", path.name)]
     said = root.run(python, "-c", "import distro_train; print(open('/proc/self/maps').read())")
@@ -134,7 +134,7 @@ def test_no_library_of_debian_is_there(root, python):
     assert len([path for path in loaded if path.endswith("libtorch_cpu.so")]) == 1
 
 
-def test_two_workers_of_the_wheel_train(root, python, workspace):
+def test_workers_of_wheel_train(root, python, workspace):
     """A module that is no Llama, 30 rounds: equal hashes, a lower loss."""
     root.run(python, "-c", "import sys; sys.path.insert(0, '/programs'); import distro_train, plain; model = plain.Plain(); "
              f"distro_train.save_initial(model, '{workspace.folder}/plain', outside=model.OUTSIDE)")

@@ -128,7 +128,7 @@ def test_scripts_test(machine, request):
     machine.type(inline(README, "./scripts/test"), CHECKOUT, internet=True)
 
 
-def test_no_command_is_forgotten():
+def test_types_all_commands():
     """A block of the two pages is typed above, or shows what a program prints; so is a command in their text. Python is that of
     docs/python.md."""
     for page, typed in SECTIONS.items():

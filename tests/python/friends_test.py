@@ -43,7 +43,7 @@ class LoopbackTest(PageTest):
         shutil.copy(EXAMPLES / "nanogpt.py", folder)
         return folder
 
-    def test_its_commands_work(self):
+    def test_works(self):
         self.assertIn("every worker has the parameters", self.bash(self.rehearse, self.host).stderr)
         self.bash(self.prepare, self.host)
         _, port = self.start_aggregator(self.serve, self.host)
@@ -75,7 +75,7 @@ class ThreeMachinesTest(PageTest):
         shutil.copy(self.workspace.text, made.srv / "text.txt")
         return made
 
-    def test_a_module_with_everything_is_trained_saved_and_opened(self):
+    def test_trains_saves_and_opens_module(self):
         with contextlib.ExitStack() as ends:
             try:
                 hub = ends.enter_context(shaped_links.Hub())

@@ -60,7 +60,7 @@ class LocalTest(ExampleTest):
             self.assertEqual(local.log().count("KeyboardInterrupt\n"), 2, "each worker has left as after Ctrl-C")
             self.assertEqual(list(self.workspace.folder.glob("distro-train-*")), [])
 
-    def test_one_that_fails_ends_all(self):
+    def test_ends_all_when_one_fails(self):
         program = self.program(f"import os, sys\nif '\"w2\"' in os.environ['DISTRO_TRAIN_LOCAL']: sys.exit('no data here')\n"
                                f"import time\ntime.sleep({processes.LIMIT_SECONDS})\n")
         done = self.local("local", program)
@@ -68,12 +68,12 @@ class LocalTest(ExampleTest):
         self.assertIn("w2         | no data here\n", done.log())
         self.assertIn("w2 ended with 1: the others are stopped", done.log())
 
-    def test_a_program_without_a_run(self):
+    def test_names_missing_connect(self):
         done = self.local("local", self.program("print('hello')\n"))
         self.assertEqual(done.exit_code(), 1, done.log())
         self.assertIn("w1 ended without a run: the program has not called distro_train.connect", done.log())
 
-    def test_what_cannot_be_started_is_refused(self):
+    def test_refuses_what_cannot_start(self):
         space = self.workspace
         broken, refused = space.folder / "broken.json", space.folder / "refused.json"
         broken.write_text("{")

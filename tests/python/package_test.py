@@ -105,7 +105,7 @@ class InnerTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "other parts"):
             RunOptimizer(self.named, frozenset(), CONFIG).load_state_dict(state)
 
-    def test_a_scheduler_has_nothing_to_say(self):
+    def test_refuses_scheduler(self):
         optimizer = RunOptimizer(self.named, frozenset({"wide"}), CONFIG)
         self.steps(optimizer, [0])
         later = RunOptimizer(self.named, frozenset({"wide"}), CONFIG)
@@ -129,7 +129,7 @@ class StateTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def test_the_last_two_are_there(self):
+    def test_keeps_last_two(self):
         state = InnerState(self.folder, "run", 0)
         self.assertIsNone(state.load())
         for steps in (2, 4, 6):
@@ -138,13 +138,13 @@ class StateTest(unittest.TestCase):
         for steps in (4, 6):
             self.assertEqual(InnerState(self.folder, "run", steps).load(), {"at": steps})
 
-    def test_a_full_disk_is_an_oserror_and_leaves_nothing(self):
+    def test_raises_oserror_on_full_disk(self):
         broken = RuntimeError("unexpected pos 704 vs 598")  # what torch.save makes of ENOSPC
         with mock.patch("torch.save", side_effect=broken), self.assertRaises(OSError):
             InnerState(self.folder, "run", 0).save(2, {})
         self.assertEqual(list(pathlib.Path(self.folder).iterdir()), [])
 
-    def test_what_does_not_belong_is_said(self):
+    def test_says_what_does_not_belong(self):
         InnerState(self.folder, "run", 0).save(2, {})
         damaged = pathlib.Path(self.folder) / "inner-8.pt"
         damaged.write_bytes(b"PK")
@@ -155,7 +155,7 @@ class StateTest(unittest.TestCase):
             self.assertIn("begins anew", logged.output[0])
 
 
-    def test_nothing_goes_through_a_link_or_waits_for_a_pipe(self):
+    def test_refuses_links_and_pipes(self):
         folder = pathlib.Path(self.folder)
         victim = folder / "victim"
         victim.write_bytes(b"theirs")
@@ -168,7 +168,7 @@ class StateTest(unittest.TestCase):
             self.assertIsNone(InnerState(self.folder, "run", 3).load())
         self.assertIn("is not a regular file", logged.output[0])
 
-    def test_a_tokenizer_is_named_by_file_or_digits_of_any_case(self):
+    def test_names_tokenizer_by_file_or_digits(self):
         self.assertEqual(_name_of_tokenizer("AB" * 32), "ab" * 32)
         pipe = pathlib.Path(self.folder) / "tokenizer.json"
         os.mkfifo(pipe)
@@ -208,7 +208,7 @@ class ReaderTest(unittest.TestCase):
     def await_all_begun(self):
         self.reader._thread.submit(int).result()  # behind them
 
-    def test_what_is_expected_is_read_before_it_is_taken(self):
+    def test_reads_ahead(self):
         self.reader.expect([[1, 2], [3, 4], [5, 6]])
         self.letters.go.release(6)
         self.await_all_begun()
@@ -219,7 +219,7 @@ class ReaderTest(unittest.TestCase):
         self.assertEqual((self.reader.taken, self.reader.ahead), (4, 3))
         self.assertEqual({name.split("_")[0] for name in self.letters.threads}, {"distro-train-reader"})
 
-    def test_it_is_bounded(self):
+    def test_is_bounded(self):
         self.letters.go.release(1000)
         self.reader.expect([[i] for i in range(50)])
         self.reader.take([0])
@@ -227,14 +227,14 @@ class ReaderTest(unittest.TestCase):
         self.await_all_begun()
         self.assertEqual(self.letters.read, list(range(10)), "two that were taken and eight")
 
-    def test_what_was_not_expected_is_read_and_what_is_not_wanted_is_dropped(self):
+    def test_drops_unwanted_samples(self):
         self.reader.expect([[1], [2], [3]])  # the thread is held up in the first
         self.reader.expect([[7], [8]])
         self.letters.go.release(100)
         self.assertEqual([self.reader.take([9]), self.reader.take([7]), self.reader.take([8])], [[9], [7], [8]])
         self.assertNotIn(3, self.letters.read)
 
-    def test_a_sample_that_cannot_be_read_is_raised_where_it_is_taken(self):
+    def test_raises_error_where_sample_is_taken(self):
         self.reader.expect([[1], [95], [2]])
         self.letters.go.release(100)
         self.assertEqual(self.reader.take([1]), [1])
@@ -242,7 +242,7 @@ class ReaderTest(unittest.TestCase):
             self.reader.take([95])
         self.assertEqual(self.reader.take([2]), [2])
 
-    def test_a_gpu_is_used_on_the_programs_stream(self):
+    def test_uses_stream_of_program(self):
         used = []
         with mock.patch("torch.accelerator.current_stream", lambda device: f"stream of {device}"), \
                 mock.patch("torch.accelerator.set_stream", lambda stream: used.append((threading.current_thread(), stream))), \
@@ -267,7 +267,7 @@ class HeldOutTest(unittest.TestCase):
         self.assertEqual([[(list(batch), share) for batch, share in parts] for parts in shared],
                          [[([90, 91, 92, 93], 0.4), ([98, 99], 0.2)], [([94, 95, 96, 97], 0.4), ([90, 91, 92, 93], 0.0)]])
 
-    def test_the_module_is_in_evaluation_and_then_as_it_was(self):
+    def test_restores_mode_of_module(self):
         model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Dropout(0.9), torch.nn.BatchNorm1d(1))
         model[2].eval()  # as a program that fine-tunes may want it
 
@@ -285,7 +285,7 @@ class HeldOutTest(unittest.TestCase):
 
 
 class LibraryTest(unittest.TestCase):
-    def test_another_pytorch_is_refused_by_both_versions(self):
+    def test_refuses_other_pytorch(self):
         for version in ("2.9.1", "2.16.0a0+git1234567", "3.0.0"):
             with mock.patch("torch.__version__", version), \
                     self.assertRaisesRegex(ImportError, rf"is for PyTorch 2\.10 to 2\.\d+, and this is {re.escape(version)}: pip install"):
@@ -336,14 +336,14 @@ class ProgressTest(unittest.TestCase):
         shown = self.of_a_program_on_a_terminal(self.PROGRAM)
         self.assertEqual(shown, "\r\x1b[Kround 1/2\r\x1b[Kround 2/2\r\n")
 
-    def test_the_log_is_shown_unless_the_program_does_it(self):
+    def test_shows_log_unless_program_does(self):
         program = ("import logging; from distro_train._progress import show_log; show_log(); "
                    "log = logging.getLogger('distro_train'); log.info('one'); logging.basicConfig(format='own %(message)s'); log.info('two')")
         done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True)
         self.assertEqual((done.stdout, done.stderr), ("", "distro_train: one\nown two\n"))
         self.assertEqual(self.of_a_program_on_a_terminal(program), "\r\x1b[Kdistro_train: one\r\nown two\r\n")
 
-    def test_a_terminal_that_is_closed_ends_no_run(self):
+    def test_survives_closed_terminal(self):
         closed = mock.Mock(isatty=lambda: True, write=mock.Mock(side_effect=OSError(5, "Input/output error")))
         for stderr in (closed, None):  # None: as where it is closed at the start
             with mock.patch.object(sys, "stderr", stderr):
@@ -407,7 +407,7 @@ class RefusalTest(unittest.TestCase):
             if "model" in arguments:
                 self.assertEqual(row_of(str(raised.exception)), "ValueError")
 
-    def test_an_invite(self):
+    def test_names_invite(self):
         for changes, kind, what in (({"expires": "2020-01-01T00:00:00Z"}, distro_train.NotAuthorized, "expired at 2020"),
                                     ({"data": "0" * 64}, distro_train.OtherData, "fingerprint: is data, and the invite is for a run on 000"),
                                     ({}, distro_train.NotReachable, "127.0.0.1:1: no connection: .*start the aggregator")):
@@ -415,14 +415,14 @@ class RefusalTest(unittest.TestCase):
                 self.connect(**self.by_invite(**changes))
             self.assertNotIn("--", str(raised.exception).replace("--listen", ""))
 
-    def test_the_page_has_the_class_of_each_exit_code(self):
+    def test_matches_classes_of_page(self):
         classes, reasons = classes_by_code(), reasons_by_code()
         self.assertEqual(len(classes), 12)
         for code, name in classes:
             wanted = {"ValueError"} if code == 2 else {type(error_of("", reason, "")).__name__ for reason in reasons[code]}
             self.assertIn(name, wanted, code)
 
-    def test_a_data_set_is_the_one_that_was_said(self):
+    def test_names_other_data_set(self):
         class Named(list):
             fingerprint = "one"
 
@@ -432,12 +432,12 @@ class RefusalTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'one' is not 'two'"):
             check_fingerprint(Named(), "two")
 
-    def test_the_folder_for_temporary_files_is_there(self):
+    def test_names_missing_temporary_folder(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TMPDIR=f"{folder}/gone"):
             with self.assertRaisesRegex(distro_train.Error, "TMPDIR: make a temporary folder in .*/gone: No such file.*set TMPDIR"):
                 self.connect()
 
-    def test_nobody_answers(self):
+    def test_ends_in_time(self):
         ticks = []
         stop = threading.Event()
 
@@ -453,7 +453,7 @@ class RefusalTest(unittest.TestCase):
         thread.join()
         self.assertGreater(len(ticks), 20, "other threads run while the C++ side is waited for")
 
-    def test_a_state_folder_has_one_worker(self):
+    def test_names_used_state_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             errors = []
 
@@ -489,7 +489,7 @@ class RefusalTest(unittest.TestCase):
 
 
 class InitialTest(unittest.TestCase):
-    def test_a_folder_for_create(self):
+    def test_makes_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "initial"
             distro_train.save_initial(Plain(), str(path), outside=Plain.OUTSIDE, config={"model_type": "plain"})
@@ -550,7 +550,7 @@ class ModuleTest(unittest.TestCase):
             check(other, json.dumps(describe(Plain())) if description is None else description)
         return str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")
 
-    def test_what_is_trained_may_differ_and_the_rest_may_not(self):
+    def test_may_differ_only_in_what_is_trained(self):
         check(Plain(seed=2), json.dumps(describe(Plain())))
         with torch.no_grad():
             other_values = self.refusal(lambda one: one.frozen.bias.fill_(1))
@@ -574,13 +574,13 @@ class ModuleTest(unittest.TestCase):
             check(adapted(r=8, target_modules={"a", "b"}), run)
         self.assertEqual(row_of(str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")), "OtherModel")
 
-    def test_what_is_no_description_is_refused(self):
+    def test_refuses_bad_description(self):
         whole = json.dumps(describe(Plain()))
         for text in ("[]", "3", "{}", '{"rest": 3, "adapters": {}}', '{"rest": {}, "adapters": {"a": 3}}', "[" * 100000, whole[:-1]):
             self.assertIn("does not describe a module", self.refusal(lambda one: None, text))
         self.assertIn("differs", self.refusal(lambda one: None, whole.replace('"float32"', "null")))
 
-    def test_what_nothing_compares_is_said(self):
+    def test_says_what_is_not_compared(self):
         with self.assertLogs("distro_train", logging.WARNING) as logged:
             check(Plain(), "")
         self.assertIn("tensors of the module are not trained, such as", logged.output[0])
@@ -603,7 +603,7 @@ class ModuleTest(unittest.TestCase):
 
 
 class FingerprintTest(unittest.TestCase):
-    def test_the_same_content_has_the_same(self):
+    def test_is_equal_for_equal_content(self):
         samples = [{"ids": [1, 2], "text": "a", "x": torch.ones(2)}, {"x": torch.zeros(2), "text": "b", "ids": [3]}]
         said = distro_train.fingerprint_of_dataset(samples)
         self.assertRegex(said, "^2-[0-9a-f]{64}$")
@@ -615,11 +615,11 @@ class FingerprintTest(unittest.TestCase):
                 [torch.ones(2)], [torch.ones(2, 1)], [torch.ones(2, dtype=torch.bfloat16)], [torch.tensor(1)], ["a", ""], ["", "a"])
         self.assertEqual(len({distro_train.fingerprint_of_dataset(samples) for samples in sets}), len(sets))
 
-    def test_what_has_no_content_is_named(self):
+    def test_names_what_has_no_content(self):
         with self.assertRaisesRegex(TypeError, r"dataset\[1\]: a Plain has no content"):
             distro_train.fingerprint_of_dataset([1, Plain()])
 
-    def test_a_data_set_has_length_and_index(self):
+    def test_needs_length_and_index(self):
         class Stream(torch.utils.data.IterableDataset):
             def __iter__(self):
                 return iter([1])

@@ -49,7 +49,7 @@ class PythonRanksTest(ProcessTest):
                                delta=0.05 if "bfloat16" in flags else 1e-5, msg="both have a part of the held-out samples")
         return given
 
-    def test_two_processes_are_one_worker(self):
+    def test_forms_one_worker(self):
         self.assertEqual(len(self.train_beside_a_worker_in_cpp()), 20 * 8)
 
     def test_with_a_bf16_module(self):
@@ -81,7 +81,7 @@ class PythonRanksTest(ProcessTest):
             message = re.search(r"ValueError: (model: .*)$", process.log(), re.M)[1]
             self.assertEqual(row_of(message), "ValueError", message)
 
-    def test_a_refusal_is_heard_by_both(self):
+    def test_hears_refusal(self):
         aggregator = self.create_run(data_fingerprint="0" * 64)
         for process in self.start_ranks(aggregator):
             self.assertEqual(process.exit_code(), 5, process.log())

@@ -92,7 +92,7 @@ class PythonRunsTest(ProcessTest):
             read += readings["given"][:20 * 8]  # then what was read ahead
         self.assertEqual(len(set(read)), len(read), "no sample is another worker's too")
 
-    def test_two_of_a_model_of_their_own_save_all_of_it(self):
+    def test_saves_whole_model_of_their_own(self):
         space = self.workspace
         aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
         native = space.start_worker("native", aggregator.grpc)
@@ -120,7 +120,7 @@ class PythonRunsTest(ProcessTest):
         self.assertRegex(other.log(), r"OtherModel: the model has other tensors to train than the run: .*head\.bias")
         self.assertEqual(row_of("the model has other tensors to train than the run: "), "OtherModel")
 
-    def test_a_bf16_module_beside_a_worker_in_cpp(self):
+    def test_bf16_beside_a_worker_in_cpp(self):
         space = self.workspace
         aggregator = space.create_run(rounds=30, start_workers=3, min_workers=3, peak_learning_rate=0.01)
         native = space.start_worker("native", aggregator.grpc)
@@ -134,7 +134,7 @@ class PythonRunsTest(ProcessTest):
                                 "replica_bytes": 4 * parameters, "rule_bytes": 4 * parameters})
         self.assertAlmostEqual(by_run.summary()["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=0.05)
 
-    def test_a_model_of_their_own_on_a_gpu(self):
+    def test_model_of_their_own_on_a_gpu(self):
         require_gpu(self, PYTHON)
         space = self.workspace
         aggregator = self.create_plain_run(rounds=30, start_workers=2, min_workers=2, peak_learning_rate=0.01)
@@ -176,20 +176,20 @@ class PythonRunsTest(ProcessTest):
         self.finish([python, native])
         self.assert_learned(python)
 
-    def test_a_data_loader_forks_after_connect(self):
+    def test_forks_data_loader_after_connect(self):
         aggregator = self.workspace.create_run(rounds=6, start_workers=2, min_workers=2)
         native = self.workspace.start_worker("native", aggregator.grpc)
         python = self.llama("python", aggregator, "--loader_workers", "2")
         self.finish([python, native])
 
-    def test_a_scheduler_acts_on_the_inner_optimizer(self):
+    def test_schedules_inner_optimizer(self):
         aggregator = self.workspace.create_run(rounds=6, start_workers=1, min_workers=1, local_steps=2)
         python = self.llama("python", aggregator, "--sgd", "--schedule")
         self.finish([python])
         rates = [float(rate) for rate in re.findall(r"rate=(\S+)", python.out_path.read_text())]
         self.assertEqual(rates, [0.05 * 0.5 ** (step // 5) for step in range(1, 13)])
 
-    def test_the_module_has_the_runs_newest_parameters_after_connect(self):
+    def test_begins_with_newest_parameters(self):
         space = self.workspace
         aggregator = space.create_run(rounds=60, start_workers=1, peak_learning_rate=0.01)
         native = space.start_worker("native", aggregator.grpc, "--hold_back", "100ms")
@@ -271,7 +271,7 @@ class PythonRunsTest(ProcessTest):
         self.assertIn("OtherData", refused.log())
         self.assertIn('"data_fingerprint": "any"', refused.log())
 
-    def test_a_pinned_tokenizer(self):
+    def test_pins_tokenizer(self):
         space = self.workspace
         tokenizer = space.folder / "tokenizer.json"
         tokenizer.write_text("{}")
@@ -297,7 +297,7 @@ class PythonRunsTest(ProcessTest):
         raised, message = ended.log().splitlines()[-1].split(": ", 1)
         self.assertEqual((raised, row_of(message)), (kind, kind), message)
 
-    def test_any_data(self):
+    def test_takes_any_data(self):
         space = self.workspace
         aggregator = space.create_run(rounds=10, start_workers=2, min_workers=2, data_fingerprint="any")
         native = space.start_worker("native", aggregator.grpc)

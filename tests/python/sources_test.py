@@ -23,7 +23,7 @@ class SourcesTest(unittest.TestCase):
         self.check("ruff", "check")
         self.check("ruff", "check", "--config", f"{FOLDER}/pyproject.toml", folder=EXAMPLES)
 
-    def test_there_are_sources(self):
+    def test_finds_sources(self):
         self.assertTrue((pathlib.Path(FOLDER) / "distro_train" / "__init__.py").exists())
         self.assertTrue((pathlib.Path(EXAMPLES) / "nanogpt.py").exists())
 

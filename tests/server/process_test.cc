@@ -57,7 +57,7 @@ class ProcessTest : public ServerTest {
   std::unique_ptr<TestSubscription> rounds_;
 };
 
-TEST_F(ProcessTest, ASignalLetsTheOpenRoundEndAndExitsWithZero) {
+TEST_F(ProcessTest, DrainsOnSignal) {
   Process process(Arguments());
   auto worker = WorkerOf(Address(&process));
   process.Signal(SIGTERM);
@@ -101,7 +101,7 @@ TEST_F(ProcessTest, DoesNotStartWhereTooFewFilesMayBeOpen) {
   EXPECT_EQ(process.ExitCode(), 2);
 }
 
-TEST_F(ProcessTest, ASecondSignalEndsAtOnce) {
+TEST_F(ProcessTest, EndsOnSecondSignal) {
   Process process(Arguments());
   auto worker = WorkerOf(Address(&process));
   process.Signal(SIGTERM);
@@ -112,7 +112,7 @@ TEST_F(ProcessTest, ASecondSignalEndsAtOnce) {
 
 // The snapshot has become so large that its start reads it for seconds. One of the two signals is
 // taken first.
-TEST_F(ProcessTest, ASecondSignalEndsAtOnceAlsoWhileItStarts) {
+TEST_F(ProcessTest, EndsOnSecondSignalDuringStart) {
   const std::vector<std::string> arguments = Arguments();
   {
     Process first(arguments);
@@ -137,7 +137,7 @@ TEST_F(ProcessTest, FlagsThatMustBeMendedEndItWithTwo) {
   EXPECT_EQ(process.ExitCode(), 2);
 }
 
-TEST_F(ProcessTest, AFolderThatIsHeldEndsTheSecondWithThree) {
+TEST_F(ProcessTest, ExitsWithThreeOnHeldFolder) {
   Process first(Arguments());
   ASSERT_NE(Address(&first), "");
   Process second(Arguments());

@@ -152,6 +152,9 @@ OPENERS = {
     "server/connections/socket.cc": "sockets",
 }
 
+# What the name of a test does not begin with: it is a verb phrase.
+NO_VERBS = ["A", "An", "The", "What", "Who", "It", "Its", "Every", "Each", "Nobody", "Nothing"]
+
 # A unit's own files may use the folders inside it, but for these: an interface does not know its implementations.
 NOT_INSIDE = {
     "kernels": "kernels/cpu kernels/cuda kernels/replica",

@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
+import names_of_tests
 import rules
 import structure_test as checks
 
@@ -29,12 +30,12 @@ class RulesTest(unittest.TestCase):
             for used in uses.split():
                 self.assertIn(used, rules.USES, f"row {unit}")
 
-    def test_every_row_is_a_folder(self):
+    def test_rows_are_folders(self):
         root = pathlib.Path(__file__).resolve().parents[2]
         for unit in rules.USES:
             self.assertTrue((root / unit).is_dir(), unit)
 
-    def test_no_two_units_use_each_other(self):
+    def test_units_do_not_use_each_other(self):
         for unit in rules.USES:
             for used in checks.may_use(unit) - {unit}:
                 self.assertNotIn(unit, checks.may_use(used), f"{unit} and {used}")
@@ -57,7 +58,7 @@ class RulesTest(unittest.TestCase):
 
 
 class ViolationTest(unittest.TestCase):
-    def test_every_forbidden_use_is_found_and_every_allowed_one_passes(self):
+    def test_forbidden_uses_alone_are_found(self):
         for unit in rules.USES:
             for used in rules.USES:
                 allowed = any(inside(used, name) for name in checks.may_use(unit)) and \
@@ -65,7 +66,7 @@ class ViolationTest(unittest.TestCase):
                 found = checks.judge_project(f"{unit}/a.cc", f"{used}/b.h")
                 self.assertEqual(found == [], allowed, f"{unit} -> {used}: {found}")
 
-    def test_every_library_is_found_outside_its_door(self):
+    def test_libraries_are_found_outside_their_doors(self):
         for name, (header, library, symbol) in SAMPLES.items():
             outside = rules.OUTSIDE[name]
             for unit in rules.USES:
@@ -77,14 +78,14 @@ class ViolationTest(unittest.TestCase):
                 if symbol:
                     self.assertEqual(checks.judge_symbol("lib.a", unit, symbol) == [], seen, f"{unit} needs {name}")
 
-    def test_every_library_has_a_sample(self):
+    def test_libraries_have_samples(self):
         self.assertEqual(set(SAMPLES), set(rules.OUTSIDE))
 
     def test_folder_without_a_row_is_found(self):
         self.assertTrue(checks.judge_project("common/new_folder/a.cc", "common/base/log.h"))
         self.assertTrue(checks.judge_project("server/options/options.cc", "elsewhere/log.h"))
 
-    def test_the_longest_name_that_fits_counts(self):
+    def test_longest_name_that_fits_counts(self):
         self.assertEqual(checks.unit_of("server/options/options.cc"), "server/options")
         self.assertEqual(checks.unit_of("server/main.cc"), "server")
         self.assertTrue(checks.judge_project("server/options/options.h", "server/service/call_desk.h"))
@@ -104,14 +105,14 @@ class ViolationTest(unittest.TestCase):
         self.assertTrue(checks.check_includes("kernels/cpu/a.cc", '#include "distro/v1/run.pb.h"\n'))
         self.assertTrue(checks.check_includes("server/round/round.cc", '#include "distro/v1/admin.grpc.pb.h"\n'))
 
-    def test_who_opens_files_himself_is_found(self):
+    def test_opened_files_are_found(self):
         for text in ("#include <fcntl.h>\n", "#include <fstream>\n", 'FILE* f = fopen(name, "r");\n', "std::ifstream in(name);\n"):
             self.assertTrue(checks.check_openers("server/log/run_store.cc", text), text)
             self.assertEqual(checks.check_openers("common/base/file_calls.cc", text), [])
             self.assertEqual(checks.check_openers("tests/server/log/disk_test.cc", text), [])
         self.assertEqual(checks.check_openers("server/log/run_store.cc", "DISTRO_ASSIGN_OR_RETURN(file, OpenToRead(name));\n"), [])
 
-    def test_who_asks_for_a_method_by_name_is_found(self):
+    def test_names_of_methods_are_found(self):
         for text in ("if (config.method() == v1::METHOD_DELTAS) {", "return step.has_deltas();", "step.deltas().caps()", "&method == &Deltas()"):
             self.assertEqual(len(checks.check_method_names("worker/train/trainer.cc", text)), 1)
             for place in ("common/method/methods.cc", "worker/rules/update_rule.cc", "tools/distroctl/plan.cc", "tests/a_test.cc"):
@@ -122,6 +123,15 @@ class ViolationTest(unittest.TestCase):
         for source in ("kernels/basis.cc", "kernels/cpu/deltas_compress.cc", "kernels/cuda/gpu.cc"):
             self.assertEqual(len(checks.judge_unseen(source, "proto/distro/v1/run.pb.h")), 1)
         self.assertEqual(checks.judge_unseen("kernels/replica/replica.cc", "proto/distro/v1/run.pb.h"), [])
+
+    def test_names_of_tests_without_a_verb_are_found(self):
+        for name in ("AnUpdateIsRefused", "WhatIsLate", "A2", "EveryOne"):
+            for macro in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST"):
+                self.assertEqual(len(names_of_tests.judge("tests/a_test.cc", f"{macro}(RoundTest,\n{name}) {{\n")), 1, name)
+        for name in ("RefusesLateUpdate", "Answers", "ThenStops", "ItemizesBytes"):
+            self.assertEqual(names_of_tests.judge("tests/a_test.cc", f"TEST(RoundTest, {name}) {{\n"), [])
+        for name, complaints in (("a_late_update", 1), ("the", 1), ("refuses_late_update", 0), ("answers", 0)):
+            self.assertEqual(len(names_of_tests.judge("tests/a_test.py", f"    def test_{name}(self):\n")), complaints, name)
 
     def test_dependencies_are_read_from_ninja(self):
         text = "a/b.cc.o: #deps 2, deps mtime 1 (VALID)\n    ../common/a.cc\n    /usr/include/x.h\n\nc.o: #deps 0, deps mtime 1 (VALID)\n"
@@ -159,13 +169,13 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(len(self.complaints_about("/usr/include/grpcpp/server.h")), 1)
         self.assertEqual(self.complaints_about("proto/generated/distro/v1/run.pb.h"), [])
 
-    def test_a_message_that_a_kernel_sees_through_another_header(self):
+    def test_message_seen_by_a_kernel_is_found(self):
         self.write("build/compile_commands.json",
                    f'[{{"file": "{self.root}/kernels/cpu/deltas_compress.cc", "command": "c++ -o kernels/deltas.cc.o -c deltas.cc"}}]')
         deps = f"kernels/deltas.cc.o: #deps (VALID)\n    {self.root}/common/method/deltas/caps.h\n    proto/generated/distro/v1/run.pb.h\n"
         self.assertEqual(len(checks.check_dependency_files(self.tree(deps))[0]), 1)
 
-    def test_what_tests_compile_once_more_is_theirs(self):
+    def test_tests_own_what_they_compile(self):
         obj = "tests/kernels/CMakeFiles/emulation.dir/apply.cu.o"
         for folder, complaints in (("", 0), ("kernels/", 1)):
             self.write("build/compile_commands.json",
@@ -231,7 +241,7 @@ class DefinitionsTest(unittest.TestCase):
     def test_unnamed_namespaces_and_text_are_left_alone(self):
         self.assertEqual(self.names('namespace a { namespace { struct B {}; } const char* s = "struct C {"; }'), [])
 
-    def test_a_name_defined_twice_in_a_namespace_is_found_with_both_files(self):
+    def test_name_defined_twice_is_found(self):
         block = "namespace distro { struct BlockRange { int first; }; }"
         self.assertEqual(checks.judge_definitions({"a.h": block, "b.h": block.replace("distro", "distro::server")}), [])
         complaints = checks.judge_definitions({"a.h": block, "b.h": block})

@@ -1,5 +1,5 @@
 """Holds the tree to rules.py: compiled files by the build's dependency files, headers by their text, programs and
-archives by what they link; every source file to be part of the build; and every name of a namespace to be defined once.
+archives by what they link; every source to be in the build; every name of a namespace to be defined once; tests to be named by verbs.
 
 usage: structure_test.py SOURCE_ROOT BUILD_FOLDER NINJA
 """
@@ -14,6 +14,7 @@ import sys
 
 import definitions
 import rules
+from names_of_tests import check_test_names
 
 SOURCE_FOLDERS = ("common", "kernels", "server", "worker", "tools", "tests", "bench")
 
@@ -284,7 +285,7 @@ def check_definitions(tree):
 def main():
     tree = Tree(pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2]).absolute(), sys.argv[3])
     failed = False
-    for check in (check_dependency_files, check_text, check_links, check_registration, check_definitions):
+    for check in (check_dependency_files, check_text, check_links, check_registration, check_definitions, check_test_names):
         complaints, what = check(tree)
         complaints = sorted(set(complaints))
         print(f"{check.__name__}: {what}: {len(complaints)} complaints")

@@ -11,7 +11,7 @@
 namespace distro::worker {
 namespace {
 
-TEST(ExitCodeTest, EveryReasonHasItsCode) {
+TEST(ExitCodeTest, FollowsReason) {
   const std::pair<const char*, int> kCodes[] = {
       {"other_data", 3},   {"other_run", 3},    {"replaced", 4},    {"diverged", 5},
       {"pruned", 5},       {"version", 6},      {"quarantined", 7}, {"unauthenticated", 8},
@@ -25,7 +25,7 @@ TEST(ExitCodeTest, EveryReasonHasItsCode) {
   }
 }
 
-TEST(ExitCodeTest, EveryFaultOfTheConnectionHasItsCodeAndARemedy) {
+TEST(ExitCodeTest, CoversFaultsOfConnection) {
   for (const FaultRule& rule : FaultRules()) {
     const int code = ExitCodeFor(StatusOf({.kind = rule.kind}), 0);
     EXPECT_EQ(code, rule.exit_code == 0 ? kExitCredentials : rule.exit_code) << rule.reason;
@@ -43,17 +43,17 @@ TEST(ExitCodeTest, WithoutAReasonTheCodeCounts) {
   EXPECT_EQ(ExitCodeFor(absl::UnauthenticatedError(""), 0), 8);
 }
 
-TEST(ExitCodeTest, TheTextOfAStatusIsNoReason) {
+TEST(ExitCodeTest, IgnoresTextOfStatus) {
   EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("round 3: diverged"), 0), 3);
   EXPECT_EQ(ExitCodeFor(absl::InternalError("quarantined"), 0), 1);
 }
 
-TEST(ExitCodeTest, AQuarantineNamesItsEnd) {
+TEST(ExitCodeTest, NamesEndOfQuarantine) {
   EXPECT_NE(RemedyFor(kExitQuarantined, "w-7").find("distroctl admit w-7"), std::string::npos);
   EXPECT_EQ(RemedyFor(kExitDone, "w-7"), "");
 }
 
-TEST(ExitCodeTest, ASignalShowsInTheCode) {
+TEST(ExitCodeTest, FollowsSignal) {
   EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGINT), kExitInterrupted);
   EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGTERM), kExitTerminated);
   EXPECT_EQ(ExitCodeFor(absl::CancelledError(""), SIGHUP), kExitHungUp);
@@ -61,7 +61,7 @@ TEST(ExitCodeTest, ASignalShowsInTheCode) {
 }
 
 // The run may be done just before the signal is seen.
-TEST(ExitCodeTest, ARunThatIsDoneIsDone) { EXPECT_EQ(ExitCodeFor(absl::OkStatus(), SIGTERM), 0); }
+TEST(ExitCodeTest, IsZeroWhenDone) { EXPECT_EQ(ExitCodeFor(absl::OkStatus(), SIGTERM), 0); }
 
 }  // namespace
 }  // namespace distro::worker

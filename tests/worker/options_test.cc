@@ -27,7 +27,7 @@ void ExpectRefused(const WorkerOptions& options, const std::string& flag) {
 
 TEST(WorkerOptionsTest, AcceptsWhatIsComplete) { EXPECT_TRUE(Valid().Validate().ok()); }
 
-TEST(WorkerOptionsTest, AnInviteSaysWhoAndWhereAndWhichRun) {
+TEST(WorkerOptionsTest, TakesInvite) {
   const distro::testing::ScratchFolder folder;
   Invite invite = {.aggregator = "aggregator.example:7700",
                    .name = "w2",
@@ -60,7 +60,7 @@ TEST(WorkerOptionsTest, AnInviteSaysWhoAndWhereAndWhichRun) {
               ::testing::HasSubstr("is for the role archiver"));
 }
 
-TEST(WorkerOptionsTest, AGpuComputesInBf16UnlessAnotherTypeIsGiven) {
+TEST(WorkerOptionsTest, DefaultsToBf16OnGpu) {
   WorkerOptions options = Valid();
   EXPECT_EQ(options.ParamDtype(), FloatType::kF32);
   options.node.device = DeviceKind::kCuda;

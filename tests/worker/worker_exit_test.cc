@@ -22,7 +22,7 @@ struct RefusalCase {
 
 class WorkerExitTest : public ::testing::TestWithParam<RefusalCase> {};
 
-TEST_P(WorkerExitTest, ARefusedWorkerSaysWhyAndWhatToDo) {
+TEST_P(WorkerExitTest, SaysReasonAndRemedy) {
   const RefusalCase& refusal = GetParam();
   FakeAggregator aggregator;
   aggregator.Change([&](AggregatorState& state) {

@@ -51,7 +51,7 @@ class LoadTest(unittest.TestCase):
                 sizes.append(run.result([run.start()], LIMIT_SECONDS)[0]["result_bytes"])
         self.assertLess(sizes[1], sizes[0])
 
-    def test_a_row_of_the_table_has_every_figure(self):
+    def test_fills_row_of_table(self):
         measured = load.measure(BIN, 2, 0, 2, **SMALL)
         self.assertEqual(measured["up"], 6 * BLOCKS + 3 * 48)
         self.assertGreater(measured["floor"], 0)
@@ -71,7 +71,7 @@ class LoadTest(unittest.TestCase):
         with load_run.Load(BIN, 3, rounds=3, keep=0, method="deltas", **SMALL_DELTAS, **rates) as run:
             self.assertEqual(len(run.result([run.start()], LIMIT_SECONDS)), 3)
 
-    def test_a_row_of_deltas_has_every_figure(self):
+    def test_fills_row_of_deltas(self):
         measured = load.measure(BIN, 2, 0, 2, method="deltas", **SMALL_DELTAS)
         self.assertGreater(measured["up"], 32 * SMALL_DELTAS["blocks"])
         self.assertGreater(measured["down"], measured["up"])
@@ -101,7 +101,7 @@ class LoadTest(unittest.TestCase):
                 with self.assertRaisesRegex(AssertionError, "block 0 has 3 votes, the run's K is 4"):
                     run.result([run.start()], LIMIT_SECONDS)
 
-    def test_another_layout_is_refused(self):
+    def test_refuses_other_layout(self):
         with load_run.Load(BIN, 2, rounds=1, keep=0, **SMALL) as run:
             run.blocks += 1
             with self.assertRaisesRegex(AssertionError, "the run's model is another"):
@@ -109,7 +109,7 @@ class LoadTest(unittest.TestCase):
 
 
 class ModelTest(unittest.TestCase):
-    def test_a_narrow_llama_has_the_blocks_that_were_asked_for(self):
+    def test_has_blocks_that_were_asked_for(self):
         for blocks in (12, 39, load_run.REPORT_BLOCKS):
             _, tensors = load_run.narrow_llama(blocks)
             self.assertEqual(sum(-(-shape[0] // 64) * -(-shape[-1] // 64) if len(shape) > 1 else 1 for shape in tensors.values()), blocks)
@@ -128,7 +128,7 @@ class FiguresTest(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "round 0: chain hashes"):
             load_run.merge([[a_round(0, [1, 2, 3, 4])], [a_round(0, [1, 2, 3, 4], hash="2")]])
 
-    def test_the_first_round_does_not_count(self):
+    def test_leaves_out_first_round(self):
         rounds = [a_round(0, (0, 50, 100, 200)), a_round(1, (10, 12, 11, 15), (13, 14, 14, 16), committed=5)]
         self.assertEqual(load_run.segment_delays(rounds), ([1, 1], [5, 3]))
         self.assertEqual(load_run.seconds_a_round(rounds), 3)

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(DeltasSettingsTest, WhatIsNotKnownOrOutOfRangeIsRefused) {
+TEST(DeltasSettingsTest, RefusesUnknownAndOutOfRange) {
   EXPECT_EQ(ParseDeltasSettings("{}")->k, 32);
   EXPECT_EQ(ParseDeltasSettings(R"({"k": 8, "inner": "adamw"})")->k, 8);
   const auto fault_of = [](const std::string& json) {
@@ -96,7 +96,7 @@ TEST_F(DeltasTest, EverythingOfOneWorkerIsTheAllReduceOfOneWorker) {
   EXPECT_NEAR(LossOf(dense.curve), reduced, 1e-3);
 }
 
-TEST_F(DeltasTest, EveryVariantLearns) {
+TEST_F(DeltasTest, LearnsWithVariants) {
   for (const char* json :
        {R"({"values": "float"})", R"({"values": "two"})", R"({"values": "tensor"})",
         R"({"transform": "all"})", R"({"transform": "none"})", R"({"levels": 1})",
@@ -106,7 +106,7 @@ TEST_F(DeltasTest, EveryVariantLearns) {
     EXPECT_GT(Gain(Learn(json, 2).curve), 0.4) << json;
 }
 
-TEST_F(DeltasTest, AnUpdateCountsByTheStepsOfItsWorker) {
+TEST_F(DeltasTest, WeighsUpdatesByStepsOfWorker) {
   const std::string steps = R"("window": 4, "worker_steps": [1, 2, 4, 4])";
   const double weighted = Learned("{" + steps + "}");
   EXPECT_NE(Learned("{" + steps + R"(, "equal_weights": true})"), weighted);
@@ -131,7 +131,7 @@ TEST_F(DeltasTest, WorkersThatComeLateDoNothingBefore) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
 }
 
-TEST_F(DeltasTest, AHostileWorkerIsSuspectedAndAnHonestOneIsNot) {
+TEST_F(DeltasTest, SuspectsHostileWorkerOnly) {
   const DeltasLearned learned = Learn(R"({"attack": "inverted", "attack_multiple": 0, "k": 64})");
   EXPECT_TRUE(learned.suspected.contains(3));
   EXPECT_EQ(learned.suspected.size(), 1u);
@@ -139,13 +139,13 @@ TEST_F(DeltasTest, AHostileWorkerIsSuspectedAndAnHonestOneIsNot) {
 }
 
 // What a hostile worker can still do (docs/security.md, "Threats").
-TEST_F(DeltasTest, AWorkerThatInvertsAThirdOfItsBlocksIsNotSuspected) {
+TEST_F(DeltasTest, MissesInversionOfAThird) {
   const DeltasLearned learned = Learn(R"({"attack": "third_inverted_cap", "k": 64})");
   EXPECT_TRUE(learned.suspected.empty());
   EXPECT_NE(LossOf(learned.curve), Learned(R"({"k": 64})"));
 }
 
-TEST_F(DeltasTest, EveryWorkerOfOtherDataChangesTheRun) {
+TEST_F(DeltasTest, ChangesWithEachBackwardWorker) {
   const double one = Learned(R"({"backwards": 1, "k": 64})");
   EXPECT_NE(one, Learned(R"({"k": 64})"));
   EXPECT_NE(one, Learned(R"({"backwards": 2, "k": 64})"));
@@ -163,7 +163,7 @@ TEST_F(DeltasTest, BytesFollowWhatIsSent) {
   EXPECT_GT(sent(R"({"k": 16, "values": "float"})"), every_step);
 }
 
-TEST(AdaptiveCostTest, WhatCameBeforeIsCheap) {
+TEST(AdaptiveCostTest, ChargesLessForRepeats) {
   AdaptiveCost cost;
   EXPECT_NEAR(cost.Add(5), 9, 1e-9) << "nothing is known: 512 numbers";
   for (int i = 0; i < 1000; ++i) cost.Add(5);

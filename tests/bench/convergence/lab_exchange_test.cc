@@ -47,13 +47,13 @@ TEST(LabExchangeTest, MissedUpdatesAreNeitherSentNorApplied) {
   EXPECT_EQ(Train({.miss = 1}).sent_bytes, 0u);
 }
 
-TEST(LabExchangeTest, AWorkerCountsFromItsFirstRoundOn) {
+TEST(LabExchangeTest, CountsWorkerFromItsFirstRound) {
   const CurvePoint all = Train(LabLink{});
   const CurvePoint late = TrainOver({{.first_round = kRounds / 2}, {}, {}});
   EXPECT_EQ(late.sent_bytes, all.sent_bytes / 2);
 }
 
-TEST(LabExchangeTest, AHostileWorkersSignsAreNotItsOwn) {
+TEST(LabExchangeTest, ReplacesSignsOfHostileWorker) {
   const CurvePoint honest = Train(LabLink{});
   const CurvePoint inverted = TrainOver({{}, {}, {.attack = "inverted"}});
   const CurvePoint random = TrainOver({{}, {}, {.seed = 1, .attack = "random"}});
@@ -68,7 +68,7 @@ TEST(LabExchangeTest, FeedbackOfMissedUpdatesChangesOnlyRunsThatMissSome) {
             Train({.miss = 0.5, .seed = 1}).held_out_loss);
 }
 
-TEST(LabExchangeTest, OneVoteAppliesSignsOfSums) {
+TEST(LabExchangeTest, AppliesSignsOfOneVote) {
   const CurvePoint sums = Train(LabLink{});
   const CurvePoint signs = Train({.one_vote = true});
   EXPECT_LT(signs.received_bytes, sums.received_bytes);

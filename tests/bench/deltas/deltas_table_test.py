@@ -15,7 +15,7 @@ def measured(name, rate, **other):
 
 
 class DeltasTableTest(unittest.TestCase):
-    def test_every_operation_has_a_floor(self):
+    def test_has_floor_of_operations(self):
         listed = subprocess.run([PROGRAM, "--benchmark_list_tests"], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
         no_operations = ("Muon", "Encode/", "Floor/", "ScatteredFloor/")  # two have a line or no row of their own, two are floors
         operations = [name for name in listed if not name.startswith(no_operations)]
@@ -23,7 +23,7 @@ class DeltasTableTest(unittest.TestCase):
         for name in operations:
             self.assertIn(deltas_table.floor_of(name)[0], listed)
 
-    def test_the_best_repetition_counts(self):
+    def test_takes_best_repetition(self):
         rows = deltas_table.best({"benchmarks": [
             measured("FormDelta", 2e9), measured("FormDelta", 3e9), {"run_name": "FormDelta", "run_type": "aggregate"}]})
         self.assertEqual(rows["FormDelta"]["items_per_second"], 3e9)

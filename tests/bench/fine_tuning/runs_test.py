@@ -53,12 +53,12 @@ class OthersTest(unittest.TestCase):
 
 
 class TablesTest(unittest.TestCase):
-    def test_a_row_has_mean_and_range_of_the_seeds_at_the_best_rate(self):
+    def test_gives_mean_and_range_at_best_rate(self):
         known = finished(3, 1, 2) | {dataclasses.replace(SETTING, rate=3e-4, seed=2): line(2, 0.7)}
         last = tables.main_table(known, lora=16).splitlines()[-1]
         self.assertEqual(last, "| deltas, H = 5 | 0.0001, 0.0003, 0.001 | 0.0003 | 60.0 % (50.0 to 70.0) | 1.500 | 10 kB | 30 kB |")
 
-    def test_what_has_not_been_run_is_said(self):
+    def test_says_what_was_not_run(self):
         known = finished(3, 1, 2) | {dataclasses.replace(SETTING, rate=3e-4, kept=8): line(2)}
         known[dataclasses.replace(SETTING, inner="adamw", rate=1e-3)] = line(4)
         lines = tables.others_table(known).splitlines()

@@ -20,7 +20,7 @@ def run(name, *arguments):
 
 
 class ReplicasTest(unittest.TestCase):
-    def test_two_workers_have_the_same_bits_after_every_round(self):
+    def test_has_equal_bits_after_rounds(self):
         for method in replicas.METHODS:
             outcome = run("replicas.py", "--bin", BIN, "--method", method, "--devices", "cpu,cpu", "--rounds", 4)
             self.assertEqual(outcome["state"], "passed", outcome)
@@ -44,14 +44,14 @@ class ReplicasTest(unittest.TestCase):
         summary.write_text(json.dumps({**found, "last_evaluation_loss": 1.03 * found["last_evaluation_loss"]}))
         self.assertRegex(replicas.compare(space, workers, 2)[1][-1], "the held-out losses differ")
 
-    def test_a_worker_that_cannot_start_is_named(self):
+    def test_names_worker_that_cannot_start(self):
         outcome = run("replicas.py", "--bin", BIN, "--method", "signs", "--devices", "cpu,none", "--rounds", 2)
         self.assertEqual(outcome["state"], "failed")
         self.assertIn("none-1 ended with", outcome["tail"])
 
 
 class LearningTest(unittest.TestCase):
-    def test_a_curve_has_the_tokens_of_all_workers(self):
+    def test_counts_tokens_of_all_workers(self):
         with tempfile.TemporaryDirectory() as folder:
             text = pathlib.Path(folder) / "text"
             text.write_text("the cat sat on a mat and ran to it. " * 3000)

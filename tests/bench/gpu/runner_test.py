@@ -52,7 +52,7 @@ class FolderTest(unittest.TestCase):
 
 
 class StepTest(FolderTest):
-    def test_a_test_that_hangs_is_ended_and_named_and_the_rest_goes_on(self):
+    def test_ends_and_names_test_that_hangs(self):
         pids = self.folder / "pids"
         code = ("import os, sys, time\n"
                 "child = os.fork()\n"  # the program itself; the first process stands for what starts it
@@ -70,7 +70,7 @@ class StepTest(FolderTest):
         for pid in pids.read_text().split():
             processes.until(lambda: ended(pid), f"{pid} ends")
 
-    def test_a_crash_names_the_signal_and_the_test(self):
+    def test_names_signal_and_test_of_crash(self):
         code = f"import os; print({DONE!r} + '[ RUN      ] B/Two.Crashes/cuda', flush=True); os.kill(os.getpid(), 11)"
         self.assertEqual(self.run_steps(steps.Step("crashes", python(code), 1, 20, tests=True))[1], {"crashes": "failed"})
         self.assertEqual(self.store.load("tests")["steps"]["crashes"]["why"], "ended by SIGSEGV, in B/Two.Crashes/cuda")
@@ -79,12 +79,12 @@ class StepTest(FolderTest):
         code = "import sys; print(sys.argv[1]); print(sys.argv[2], file=sys.stderr); sys.exit(int(sys.argv[3]))"
         return steps.run(steps.Step("step", python(code, out, err, status), 1, 20, tests=tests))
 
-    def test_a_program_that_fails_names_its_tests_once(self):
+    def test_names_failed_tests_once(self):
         failed = self.judged("[ RUN      ] A.One\n[  FAILED  ] A.One, where GetParam() = cuda (3 ms)\n[  PASSED  ] 2 tests.\n"
                              "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.One, where GetParam() = cuda\n", 1)
         self.assertEqual((failed["state"], failed["why"]), ("failed", "status 1: A.One"))
 
-    def test_a_program_without_a_test_that_passed_fails(self):
+    def test_fails_without_passed_test(self):
         self.assertEqual(self.judged("[==========] 0 tests ran.\n[  PASSED  ] 0 tests.\n")["why"], "no test ran")
         self.assertEqual(self.judged("x.cc:1: Skipped\nneeds a GPU\n[  SKIPPED ] A.One (0 ms)\n[  PASSED  ] 0 tests.\n")["state"], "failed")
         several = self.judged("x.cc:1: Skipped\nneeds 2 GPU\n\n[  SKIPPED ] A.One (0 ms)\n[  PASSED  ] 0 tests.\n")
@@ -98,12 +98,12 @@ class StepTest(FolderTest):
         self.assertEqual(self.judged('text\n{"a": 1}\n{"b": 2', tests=False)["rows"], [{"a": 1}])
         self.assertEqual(self.judged('{"a": 1}', 3, tests=False, err="first\nGPU: out of memory")["why"], "status 3: GPU: out of memory")
 
-    def test_a_program_that_is_not_there_fails(self):
+    def test_fails_without_program(self):
         self.assertEqual(steps.run(steps.Step("none", ("/nowhere/program",), 1, 20))["state"], "failed")
 
 
 class RunnerTest(FolderTest):
-    def test_what_was_done_before_a_kill_is_not_done_again(self):
+    def test_continues_after_kill(self):
         """The runner is killed while its second step is under way."""
         part = ("import sys; sys.path.insert(0, {gpu!r})\nimport parts, pathlib, results, runner, steps, time\n"
                 "folder = pathlib.Path({folder!r})\n"
@@ -130,18 +130,18 @@ class RunnerTest(FolderTest):
         self.assertEqual([len(pids(name)) for name in ("one", "two", "three")], [1, 2, 1])
         self.assertTrue(self.store.load("tests")["complete"])
 
-    def test_a_step_whose_usual_time_is_not_left_waits_for_the_next_call(self):
+    def test_leaves_long_step_to_next_call(self):
         long = steps.Step("long", python("print()"), 200, 400)
         self.assertEqual(self.run_steps(long, quick("short", 1000), seconds=100), (False, {"short": "passed"}))
         self.assertEqual(self.run_steps(long, quick("short"), seconds=500), (True, {"short": "passed", "long": "passed"}))
 
-    def test_a_step_under_way_at_the_end_of_the_call_has_no_outcome(self):
+    def test_drops_step_cut_by_end_of_call(self):
         pid = self.folder / "pid"
         sleeps = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)"
         self.assertEqual(self.run_steps(steps.Step("sleeps", python(sleeps, pid), 1, 400), seconds=7), (False, {}))
         processes.until(lambda: ended(pid.read_text()), "it ends with the call")
 
-    def test_the_next_part_runs_where_one_is_not_complete(self):
+    def test_runs_next_part_after_incomplete_one(self):
         first = parts.Part("tests", "", lambda context: [steps.Step("long", python(""), 900, 900)])
         second = parts.Part("kernels", "", lambda context: [quick("next")])
         third = parts.Part("learning", "", lambda context: self.fail("too little time is left"), least=600)
@@ -162,14 +162,14 @@ class RunnerTest(FolderTest):
         self.run_steps(quick("one"), steps.Step("two", python(""), 1, 20), version="v2")
         self.assertEqual(self.store.load("tests")["version"], "v1, v2")
 
-    def test_a_command_may_be_made_of_what_earlier_steps_gave(self):
+    def test_makes_command_of_earlier_results(self):
         later = steps.Step("later", lambda: python(f"print('{json.dumps(results.rows(self.store.load('tests')))[1:-1]}')"), 1, 20)
         self.run_steps(quick("first"), later)
         self.assertEqual(self.store.load("tests")["steps"]["later"]["rows"], [{"name": "row"}])
 
 
 class ResultsTest(FolderTest):
-    def test_every_field_is_checked(self):
+    def test_checks_fields(self):
         good = document("tests", {"step": outcome({"a": 1})})
         results.check(good, "tests")
         bad = [{**good, "schema": 2}, {**good, "part": "kernels"}, {**good, "hardware": {"gpu": "x"}}, {**good, "complete": 1}, {**good, "more": 1},
@@ -179,7 +179,7 @@ class ResultsTest(FolderTest):
             with self.assertRaises(results.Refused, msg=str(one)):
                 results.check(one, "tests")
 
-    def test_a_file_that_was_not_finished_is_no_result_and_a_damaged_one_is_refused(self):
+    def test_refuses_damaged_file(self):
         self.store.store(document("tests", {}))
         (self.store.folder / "kernels.unfinished").write_text("{")
         self.assertIsNone(self.store.load("kernels"))
@@ -214,7 +214,7 @@ class ExitStatusTest(FolderTest):
         status, told = self.status("run", "machine", *here)
         self.assertEqual((status, told), (3, "first_day: nvidia-smi knows no GPU\n"))
 
-    def test_a_damaged_result_is_a_usage_error(self):
+    def test_is_2_on_damaged_result(self):
         self.store.store(document("tests", {}))
         (self.store.folder / "tests.json").write_text("{}")
         status, told = self.status("list", "--out", self.store.folder)
@@ -228,7 +228,7 @@ class ExitStatusTest(FolderTest):
         self.assertEqual(self.first_day.verdict(self.store, ["machine", "tests"], True), 1)
         self.assertEqual(self.first_day.verdict(self.store, ["machine", "tests"], False), 4)
 
-    def test_the_list_shows_what_is_done(self):
+    def test_is_0_of_list(self):
         self.store.store(document("tests", {"b": outcome(state="hung"), "c": outcome()}, complete=False))
         status, told = self.status("list", "--out", self.store.folder)
         self.assertEqual(status, 0)

@@ -34,7 +34,7 @@ class PartsTest(unittest.TestCase):
         context = parts.Context(program, lambda: "/nowhere/text", "/nowhere/package", lambda part: None, pathlib.Path(folder.name))
         cls.steps = {part.name: part.steps(context) for part in parts.PARTS}
 
-    def test_every_step_has_a_name_of_its_own_and_ends_in_a_call_of_its_own(self):
+    def test_names_steps_apart_and_fits_one_call(self):
         for part, listed in self.steps.items():
             self.assertTrue(listed, part)
             self.assertEqual(len({step.name for step in listed}), len(listed), part)
@@ -69,18 +69,18 @@ class PartsTest(unittest.TestCase):
                     if str(word).startswith(str(ROOT)):
                         self.assertTrue(pathlib.Path(word).exists(), f"{part}: {step.name}: {word}")
 
-    def test_the_test_of_python_programs_is_there(self):
+    def test_names_test_of_python_programs(self):
         suite, test = parts.PYTHON_TEST.split(".")
         text = (ROOT / "tests/python/python_runs_test.py").read_text()
         self.assertIn(f"class {suite}(", text)
         self.assertIn(f"def {test}(", text)
 
-    def test_the_archive_has_the_programs(self):
+    def test_uses_programs_of_archive(self):
         script = (ROOT / "scripts/package_programs").read_text()
         packed = re.search(r"programs\+=\((.*?)\)", script, re.S)[1].split()
         self.assertEqual(set(packed) | {"distro-worker"}, self.programs)
 
-    def test_the_programs_of_the_archive_are_targets(self):
+    def test_uses_programs_that_are_targets(self):
         files = subprocess.run(["git", "-C", ROOT, "ls-files", "*CMakeLists.txt"], capture_output=True, text=True, check=True).stdout.split()
         text = "\n".join((ROOT / file).read_text() for file in files)
         for program in self.programs:
@@ -128,7 +128,7 @@ class TablesTest(unittest.TestCase):
     def table(self, page_name, name):
         return tables.contents(self.store)[page_name][name]
 
-    def test_the_committed_pages_have_the_tables_of_the_committed_results(self):
+    def test_matches_committed_results(self):
         for name, contents in tables.contents(results.Results(ROOT / "bench/gpu/results")).items():
             before = (ROOT / name).read_text()
             with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ class TablesTest(unittest.TestCase):
                 page.fill(copy, contents)
                 self.assertEqual(copy.read_text(), before, f"{name}: bench/gpu/first_day page")
 
-    def test_what_was_not_measured_says_so(self):
+    def test_says_what_was_not_measured(self):
         for contents in tables.contents(self.store).values():
             self.assertEqual(set(contents.values()), {"Not measured on a GPU yet."})
 
@@ -147,7 +147,7 @@ class TablesTest(unittest.TestCase):
         with self.assertRaises(results.Refused):
             tables.contents(self.store)
 
-    def test_a_table_names_its_day_and_its_hardware(self):
+    def test_names_day_and_hardware(self):
         self.store.store(document("replicas", {"deltas": outcome({"rounds": 40, "reported": 80, "different": 0,
                                                                      "phases": {"compress": 0.4}})}, complete=False))
         told = self.table("bench/gpu/README.md", "gpu_replicas").splitlines()

@@ -14,7 +14,7 @@ from binaries import BIN  # noqa: E402
 
 
 class LinksTest(unittest.TestCase):
-    def test_a_row_of_the_table_has_every_figure(self):
+    def test_fills_row_of_table(self):
         blocks, segment_blocks = 2000, 500
         try:
             measured = links.measure(BIN, 2, up=2, down=4, slowest_up=1, queue="100ms", rounds=2, blocks=blocks,
@@ -38,7 +38,7 @@ class LinksTest(unittest.TestCase):
         row = training.row(1, fast, slow, up)
         self.assertEqual(row.count("|"), training.HEADER.count("|"), row)
 
-    def test_the_least_time_is_the_longer_way_and_a_segment_of_the_other(self):
+    def test_adds_segment_to_longer_way(self):
         self.assertEqual(links.least_seconds(up_bytes=100, down_bytes=500, up=100, down=1000, segments=4), (8, 1))
         self.assertEqual(links.least_seconds(up_bytes=100, down_bytes=500, up=800, down=800, segments=5), (5, 0.2))
 

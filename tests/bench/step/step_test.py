@@ -16,7 +16,7 @@ from binaries import BIN  # noqa: E402
 
 
 class StepTest(unittest.TestCase):
-    def test_a_step_has_phases_and_no_waiting(self):
+    def test_has_phases_and_no_waiting(self):
         binaries = step.processes.programs_in(BIN)
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
@@ -31,7 +31,7 @@ class StepTest(unittest.TestCase):
 
 @unittest.skipUnless(os.environ.get("DISTRO_TORCH_PYTHON"), "without the Python with PyTorch")
 class ModuleStepTest(unittest.TestCase):
-    def test_a_program_is_measured_plain_and_in_a_run(self):
+    def test_measures_plain_and_in_run(self):
         binaries = step.processes.programs_in(BIN)
         with tempfile.TemporaryDirectory() as folder:
             options = argparse.Namespace(out=pathlib.Path(folder), build=pathlib.Path(BIN).parent, threads=1, steps=10,
@@ -57,7 +57,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(rows[0], "| millions a second | rate |")
         self.assertEqual(rows[2:], ["| Rank, K:1 | 1 |", "| Together, threads:2 | 2 |"])
 
-    def test_a_table_is_written_into_its_place_and_nowhere_else(self):
+    def test_is_written_into_its_place_only(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "page.md"
             file.write_text("before\n<!-- table: one -->\nold\n<!-- end -->\n<!-- table: two -->\nkept\n<!-- end -->\n")

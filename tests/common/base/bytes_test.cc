@@ -22,7 +22,7 @@ TEST(ByteReaderTest, ReadsWhatWasAppended) {
   EXPECT_EQ(reader.remaining(), 0u);
 }
 
-TEST(ByteReaderTest, AReadPastTheEndNamesTheFieldAndMovesNothing) {
+TEST(ByteReaderTest, NamesFieldOfReadPastEnd) {
   ByteReader reader("abc");
   ASSERT_TRUE(reader.Read<uint8_t>("first").ok());
   EXPECT_EQ(reader.Read<uint32_t>("length").status(),
@@ -31,7 +31,7 @@ TEST(ByteReaderTest, AReadPastTheEndNamesTheFieldAndMovesNothing) {
   EXPECT_EQ(reader.ReadBytes(2, "rest").value(), "bc");
 }
 
-TEST(ByteReaderTest, ALengthNearTwoToThe64IsRefused) {
+TEST(ByteReaderTest, RefusesLengthNear2To64) {
   ByteReader reader("abc");
   ASSERT_TRUE(reader.Read<uint8_t>("first").ok());
   EXPECT_EQ(reader.ReadBytes(UINT64_MAX, "name").status().code(),

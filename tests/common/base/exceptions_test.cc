@@ -37,7 +37,7 @@ TEST(CatchExceptionsTest, ThreadsAreExhaustedAndTheRemedyIsNamed) {
   EXPECT_TRUE(absl::StrContains(status.message(), "ulimit -u"));
 }
 
-TEST(CatchExceptionsTest, AnErrorOfTheSystemHasItsCodeAndText) {
+TEST(CatchExceptionsTest, KeepsCodeOfSystemError) {
   const absl::Status status = StatusOf(std::filesystem::filesystem_error(
       "status", "/a/b", std::error_code(EACCES, std::generic_category())));
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);

@@ -63,7 +63,7 @@ TEST_F(FileTest, ErrorsNameThePath) {
   EXPECT_EQ(MappedFile::Open(folder_.path()).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(FileTest, AMappingMovesAndMayBeEmpty) {
+TEST_F(FileTest, MapsEmptyFilesAndMoves) {
   ASSERT_TRUE(WriteFileAtomically(path_, "bytes").ok());
   MappedFile file = *MappedFile::Open(path_);
   const MappedFile moved = std::move(file);
@@ -72,7 +72,7 @@ TEST_F(FileTest, AMappingMovesAndMayBeEmpty) {
   EXPECT_EQ(MappedFile::Open(path_)->bytes(), "");
 }
 
-TEST_F(FileTest, WhatIsNoFileIsNamedAndNeverWaitedFor) {
+TEST_F(FileTest, RefusesWhatIsNoRegularFile) {
   ASSERT_EQ(mkfifo(folder_.File("fifo").c_str(), 0600), 0);
   ASSERT_EQ(mknod(folder_.File("socket").c_str(), S_IFSOCK | 0600, 0), 0);
   ASSERT_TRUE(CreateFolders(folder_.File("folder")).ok());
@@ -91,7 +91,7 @@ TEST_F(FileTest, WhatIsNoFileIsNamedAndNeverWaitedFor) {
   }
 }
 
-TEST_F(FileTest, ALinkToAFileIsRead) {
+TEST_F(FileTest, ReadsThroughLink) {
   ASSERT_TRUE(WriteFileAtomically(path_, "bytes").ok());
   ASSERT_EQ(symlink(path_.c_str(), folder_.File("link").c_str()), 0);
   EXPECT_EQ(ReadFile(folder_.File("link")).value_or(""), "bytes");
@@ -118,7 +118,7 @@ TEST_F(FileTest, TextInUtf16IsRefusedByName) {
   }
 }
 
-TEST_F(FileTest, AFileIsPrivateBeforeItHasContent) {
+TEST_F(FileTest, SetsModeBeforeContent) {
   testing::FileSystemCalls calls;
   mode_t seen = 0;
   calls.SetHook([&](const std::string& call) {
@@ -130,7 +130,7 @@ TEST_F(FileTest, AFileIsPrivateBeforeItHasContent) {
   EXPECT_EQ(seen, 0600u);
 }
 
-TEST_F(FileTest, AWriterThatIsOvertakenSaysSo) {
+TEST_F(FileTest, AbortsOvertakenWriter) {
   testing::FileSystemCalls calls;
   bool inside = false;
   calls.SetHook([&](const std::string& call) {
@@ -142,7 +142,7 @@ TEST_F(FileTest, AWriterThatIsOvertakenSaysSo) {
   EXPECT_EQ(ReadFile(path_).value_or(""), "whole");
 }
 
-TEST_F(FileTest, AFolderIsMadeDurableInItsParent) {
+TEST_F(FileTest, SyncsParentOfNewFolder) {
   testing::FileSystemCalls calls;
   ASSERT_TRUE(CreateFolders(folder_.File("a/b/")).ok());
   EXPECT_THAT(calls.calls(),
@@ -154,7 +154,7 @@ TEST_F(FileTest, AFolderIsMadeDurableInItsParent) {
   EXPECT_FALSE(CreateFolders(path_ + "/c").ok());
 }
 
-TEST_F(FileTest, AFolderLosesItsNameDurablyBeforeItsFiles) {
+TEST_F(FileTest, RenamesFolderDurablyToRemoveIt) {
   ASSERT_TRUE(CreateFolders(root_ + "/round-1.removed/left by a crash").ok());
   ASSERT_TRUE(CreateFolders(root_ + "/round-1").ok());
   ASSERT_TRUE(WriteFileAtomically(root_ + "/round-1/f", "bytes").ok());
@@ -170,7 +170,7 @@ TEST_F(FileTest, AFolderLosesItsNameDurablyBeforeItsFiles) {
   EXPECT_TRUE(std::filesystem::is_empty(root_));
 }
 
-TEST_F(FileTest, AFileSystemThatCannotSyncFoldersIsWarnedOf) {
+TEST_F(FileTest, WarnsWhereFoldersCannotSync) {
   testing::FileSystemCalls calls;
   std::string lines;
   Log log(LogLevel::kInfo, Clock::Real(),

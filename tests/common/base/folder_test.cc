@@ -53,13 +53,13 @@ TEST_F(TemporaryFolderTest, IsMadeInTheFolderOfTheVariable) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
-TEST_F(TemporaryFolderTest, AnEmptyVariableIsNone) {
+TEST_F(TemporaryFolderTest, IgnoresEmptyVariable) {
   setenv("TMPDIR", "", 1);
   setenv("TMP", folder_.path().c_str(), 1);
   EXPECT_THAT(*MakeTemporaryFolder("name"), HasSubstr(folder_.File("name-")));
 }
 
-TEST_F(TemporaryFolderTest, AFolderThatIsNoneIsNamedWithItsVariable) {
+TEST_F(TemporaryFolderTest, NamesVariableOfMissingFolder) {
   ASSERT_TRUE(WriteFileAtomically(folder_.File("file"), "1").ok());
   for (const char* name : {"gone", "file"}) {
     setenv("TMPDIR", folder_.File(name).c_str(), 1);

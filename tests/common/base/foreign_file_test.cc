@@ -57,7 +57,7 @@ TEST(ForeignFileTest, ReplacesTheMessageOfARefusalOnly) {
   EXPECT_EQ(ExplainForeign(absl::OkStatus(), "GGUF"), absl::OkStatus());
 }
 
-TEST(ForeignFileTest, AnAnswerIsShownEscapedAndShort) {
+TEST(ForeignFileTest, ShowsAnswerEscapedAndShort) {
   const std::string what = ForeignFormat(absl::StrCat("401 \x1b[2J", std::string(1000, 'x')));
   EXPECT_THAT(what, AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b"))));
   EXPECT_LT(what.size(), 250u);

@@ -30,7 +30,7 @@ TEST_F(LineFileTest, GoesOnBehindTheLinesThatAreThere) {
   EXPECT_EQ(Bytes(), "one\ntwo\nthree\n");
 }
 
-TEST_F(LineFileTest, AKillAtAnyByteCostsTheLastLineOnly) {
+TEST_F(LineFileTest, LosesOnlyCutLine) {
   const std::string whole = "{\"round\": 1}\n{\"round\": 2}\n";
   for (size_t size = 0; size <= whole.size(); ++size) {
     ASSERT_TRUE(WriteFileAtomically(path_, whole.substr(0, size)).ok());
@@ -40,13 +40,13 @@ TEST_F(LineFileTest, AKillAtAnyByteCostsTheLastLineOnly) {
   }
 }
 
-TEST_F(LineFileTest, ALongTailWithoutALineFeedIsCut) {
+TEST_F(LineFileTest, CutsLongTailWithoutLineFeed) {
   ASSERT_TRUE(WriteFileAtomically(path_, "one\n" + std::string(10000, '\0')).ok());
   ASSERT_TRUE(Open()->Append("two").ok());
   EXPECT_EQ(Bytes(), "one\ntwo\n");
 }
 
-TEST_F(LineFileTest, AFileThatIsFullMakesRoom) {
+TEST_F(LineFileTest, MovesFullFileAside) {
   auto file = Open(/*max_bytes=*/10);
   for (const char* line : {"aaaa", "bbbb", "cccc", "dddd", "eeee"})
     ASSERT_TRUE(file->Append(line).ok());
@@ -58,7 +58,7 @@ TEST_F(LineFileTest, AFileThatIsFullMakesRoom) {
   EXPECT_EQ(*ReadFile(path_ + ".1"), "eeee\n");
 }
 
-TEST_F(LineFileTest, WhatCannotBeWrittenIsNamedAndTheLinesStay) {
+TEST_F(LineFileTest, SaysWhyItCannotWrite) {
   EXPECT_EQ(LineFile::Open(folder_.File("absent/metrics.jsonl"), 10).status().code(),
             absl::StatusCode::kNotFound);
   const auto full = LineFile::Open("/dev/full", 1000);

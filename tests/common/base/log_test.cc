@@ -54,7 +54,7 @@ TEST_F(LogTest, ValuesCannotBreakTheLine) {
             "status=\"NOT_FOUND: no file\"\n");
 }
 
-TEST_F(LogTest, AnApostropheStays) {
+TEST_F(LogTest, KeepsApostrophe) {
   Log log = MakeLog(LogLevel::kInfo);
   log.Info("x", {{"status", "the run's \\"}});
   EXPECT_EQ(text_, "2023-11-14T22:13:20.000Z INFO  x status=\"the run's \\\\\"\n");
@@ -68,7 +68,7 @@ TEST_F(LogTest, ValuesCannotTurnTheLineOrHideInIt) {
             "e=\"\\u2028\" f=\"ü\"\n");
 }
 
-TEST_F(LogTest, ALongValueIsCut) {
+TEST_F(LogTest, CutsLongValue) {
   Log log = MakeLog(LogLevel::kInfo);
   log.Info("x", {{"reason", std::string(900'000, 'a')}, {"next", 1}});
   EXPECT_EQ(text_, absl::StrCat("2023-11-14T22:13:20.000Z INFO  x reason=", std::string(2000, 'a'),
@@ -104,7 +104,7 @@ std::string NoTerminal() {
 }
 
 // What a terminal shows of a live line, a log line and the live line again.
-TEST(LogOnATerminalTest, ATerminalsLiveLineIsNotContinued) {
+TEST(TerminalLogTest, ErasesLiveLine) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0) GTEST_SKIP() << NoTerminal();
   const bool ready = grantpt(terminal) == 0 && unlockpt(terminal) == 0;

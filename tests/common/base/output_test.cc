@@ -41,7 +41,7 @@ TEST_F(OutputLinesTest, WritesLinesAsTheyAre) {
   EXPECT_EQ(ReadAll(), "one\ntwo\n");
 }
 
-TEST_F(OutputLinesTest, AReaderThatDoesNotReadIsNotWaitedForButOnce) {
+TEST_F(OutputLinesTest, DropsLinesThatNobodyReads) {
   OutputLines lines(pipe_[1]);
   for (int i = 0; i < 100; ++i) lines.Write(std::string(999, 'x') + "\n");
   EXPECT_FALSE(HasRoom(pipe_[1]));
@@ -53,7 +53,7 @@ TEST_F(OutputLinesTest, AReaderThatDoesNotReadIsNotWaitedForButOnce) {
   EXPECT_EQ(said[1], "again");
 }
 
-TEST_F(OutputLinesTest, AReaderThatEndedDoesNoHarm) {
+TEST_F(OutputLinesTest, SurvivesEndOfReader) {
   std::signal(SIGPIPE, SIG_IGN);
   close(pipe_[0]);
   OutputLines lines(pipe_[1]);

@@ -45,7 +45,7 @@ class OwnFilesTest : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
-TEST_F(OwnFilesTest, ALinkIsNotFollowed) {
+TEST_F(OwnFilesTest, RefusesLink) {
   const std::string victim = folder_.File("victim");
   for (const std::string& target : {victim, folder_.File("not there")}) {
     for (const auto& [path, open] : Openers()) {
@@ -62,7 +62,7 @@ TEST_F(OwnFilesTest, ALinkIsNotFollowed) {
   }
 }
 
-TEST_F(OwnFilesTest, ALinkInThePlaceOfATemporaryFileIsRemoved) {
+TEST_F(OwnFilesTest, ReplacesLinkAtTemporaryFile) {
   const std::string victim = folder_.File("victim"), path = folder_.File("worker.state");
   ASSERT_TRUE(WriteFileAtomically(victim, "theirs").ok());
   ASSERT_EQ(symlink(victim.c_str(), (path + ".tmp").c_str()), 0);
@@ -73,7 +73,7 @@ TEST_F(OwnFilesTest, ALinkInThePlaceOfATemporaryFileIsRemoved) {
   EXPECT_FALSE(std::filesystem::is_symlink(path));
 }
 
-TEST_F(OwnFilesTest, AFifoIsNotWaitedFor) {
+TEST_F(OwnFilesTest, RefusesFifo) {
   for (const auto& [path, open] : Openers()) {
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
     EXPECT_EQ(open().message(), path + ": is a named pipe (FIFO), not a regular file");
@@ -84,7 +84,7 @@ TEST_F(OwnFilesTest, AFifoIsNotWaitedFor) {
   }
 }
 
-TEST_F(OwnFilesTest, AFileSystemThatCannotLockIsNamedWithTheRemedy) {
+TEST_F(OwnFilesTest, SaysWhereLocksAreMissing) {
   testing::FileSystemCalls calls;
   for (const int error : {ENOSYS, EOPNOTSUPP, EINVAL, ENOLCK}) {
     calls.Fail("flock", error);
@@ -96,7 +96,7 @@ TEST_F(OwnFilesTest, AFileSystemThatCannotLockIsNamedWithTheRemedy) {
   }
 }
 
-TEST_F(OwnFilesTest, APartIsContinued) {
+TEST_F(OwnFilesTest, ContinuesPart) {
   ASSERT_TRUE(PartFile::Open(folder_.File("f"), 6)->Append("abc").ok());
   auto part = PartFile::Open(folder_.File("f"), 6);
   ASSERT_TRUE(part.ok()) << part.status();

@@ -32,13 +32,13 @@ sockaddr_storage V6(const char* address, uint16_t port, uint32_t scope = 0) {
   return storage;
 }
 
-TEST(PeerTest, AnIpv4AddressHasItsOwnShare) {
+TEST(PeerTest, KeepsWholeIpv4Address) {
   const Peer peer = PeerOf(V4("192.0.2.7", 4567));
   EXPECT_EQ(peer.endpoint, "192.0.2.7:4567");
   EXPECT_EQ(peer.address, "192.0.2.7");
 }
 
-TEST(PeerTest, AnIpv6NetworkSharesOne) {
+TEST(PeerTest, CutsIpv6ToNetwork) {
   const Peer one = PeerOf(V6("2001:db8:1:2:3::4", 80));
   const Peer two = PeerOf(V6("2001:db8:1:2:ffff::9", 81));
   const Peer other = PeerOf(V6("2001:db8:1:3:3::4", 80));
@@ -54,7 +54,7 @@ TEST(PeerTest, Ipv4InsideIpv6IsIpv4) {
   EXPECT_EQ(peer.address, "192.0.2.7");
 }
 
-TEST(PeerTest, AnotherFamilyIsNobody) {
+TEST(PeerTest, IgnoresOtherFamilies) {
   sockaddr_storage storage = {};
   storage.ss_family = AF_UNIX;
   EXPECT_EQ(PeerOf(storage).endpoint, "");
@@ -70,7 +70,7 @@ TEST(PeerTest, GrpcNamesTheSameEndpoint) {
             PeerOf(V6("fe80::1", 80, 2)).endpoint);
 }
 
-TEST(PeerTest, AGrpcPeerOfAnotherKindIsNobody) {
+TEST(PeerTest, IgnoresGrpcPeersWithoutIp) {
   for (const std::string uri : {"", "unix:", "unix:/tmp/x", "ipv", "ipv6", "tcp:192.0.2.7:1"})
     EXPECT_EQ(EndpointOfGrpcPeer(uri), "") << uri;
   for (const std::string uri : {"ipv6:%", "ipv6:%25", "ipv6:]%[", "ipv6:%5D%25%5B"})

@@ -83,7 +83,7 @@ class ReloadedFilesTest : public ::testing::Test {
   std::unique_ptr<Reloaded<std::string>> text_;
 };
 
-TEST_F(ReloadedFilesTest, ADiskThatHangsStopsNobodyAndIsToldOnce) {
+TEST_F(ReloadedFilesTest, ServesOldFileWhileDiskHangs) {
   Write("one");
   Start();
   disk_->Hang(true);

@@ -50,14 +50,14 @@ TEST_F(CompanionsTest, OnlyTheNamedFilesTravel) {
   EXPECT_EQ(ToHex(Sha256("{}")), ToHex(Sha256((*read)[1].bytes)));
 }
 
-TEST_F(CompanionsTest, AnEmptyFileIsNamed) {
+TEST_F(CompanionsTest, RefusesEmptyFile) {
   Write("tokenizer.model", "");
   const absl::Status status = ReadCompanions(folder_.path()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("tokenizer.model: is empty"));
 }
 
-TEST_F(CompanionsTest, WhatLiesInThePlaceOfATokenizerIsNamed) {
+TEST_F(CompanionsTest, NamesWhatIsNoTokenizer) {
   for (const auto& [bytes, what] :
        {std::pair("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
         std::pair("<!DOCTYPE html><html>", "web page"), std::pair("Entry not found", "answer")}) {
@@ -77,7 +77,7 @@ TEST_F(CompanionsTest, TooManyBytesAreNotReadIntoMemory) {
   EXPECT_EQ(ReadCompanions(folder_.path()).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(CompanionsTest, AListIsCheckedBeforeABystanderIsTouched) {
+TEST_F(CompanionsTest, RefusesBadList) {
   ExpectList([](auto& l) { l[0].set_name("../tokenizer.json"); }, "not one of the files");
   ExpectList([](auto& l) { l[0].set_name("config.json"); }, "not one of the files");
   ExpectList([](auto& l) { l[0].set_name(std::string("tokenizer.json\0", 15)); }, "not one of");
@@ -109,7 +109,7 @@ TEST_F(CompanionsTest, DamagedBytesAreRefusedAtEveryByte) {
   EXPECT_FALSE(SplitCompanions(list, bytes + "x").ok());
 }
 
-TEST_F(CompanionsTest, WhatIsThereIsNotFetchedAgain) {
+TEST_F(CompanionsTest, FetchesOnlyWhatIsMissing) {
   const CompanionList list = DescribeCompanions(kTwo);
   int fetched = 0;
   const auto fetch = [&](const v1::CompanionFile& file, const std::string& path) {
@@ -129,7 +129,7 @@ TEST_F(CompanionsTest, WhatIsThereIsNotFetchedAgain) {
   EXPECT_EQ((*again)[0].bytes, kTwo[0].bytes);
 }
 
-TEST_F(CompanionsTest, NothingIsFetchedForAListThatIsRefused) {
+TEST_F(CompanionsTest, FetchesNothingForRefusedList) {
   CompanionList list = DescribeCompanions(kTwo);
   list[0].set_name("authorized_keys");
   const auto fetch = [](const v1::CompanionFile&, const std::string&) {
@@ -141,7 +141,7 @@ TEST_F(CompanionsTest, NothingIsFetchedForAListThatIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("kept")));
 }
 
-TEST_F(CompanionsTest, ThePinnedTokenizerIsOneOfThem) {
+TEST_F(CompanionsTest, ChecksPinnedTokenizer) {
   const std::string pinned = ToHex(Sha256(kTwo[0].bytes));
   EXPECT_TRUE(CheckPinnedTokenizer(pinned, kTwo).ok());
   EXPECT_TRUE(CheckPinnedTokenizer("", kTwo).ok());

@@ -30,7 +30,7 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-TEST(CorruptGoldenTest, EveryFileIsRefusedForItsReason) {
+TEST(CorruptGoldenTest, RefusesFilesForTheirReason) {
   int good = 0, bad = 0;
   for (const Case& c : Cases()) {
     const absl::Status status =
@@ -47,7 +47,7 @@ TEST(CorruptGoldenTest, EveryFileIsRefusedForItsReason) {
   EXPECT_GE(bad, 10);
 }
 
-TEST(CorruptGoldenTest, TheGoodFileHoldsItsTensors) {
+TEST(CorruptGoldenTest, OpensGoodFile) {
   const auto file = SafetensorsFile::Open(testing::GoldenDir() + "/corrupt/good.safetensors");
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->tensors().size(), 2u);

@@ -50,9 +50,9 @@ void ExpectAllPatterns(const std::string& dtype, int exponent_bits, int fraction
   }
 }
 
-TEST(FloatConversionTest, EveryHalfKeepsItsValue) { ExpectAllPatterns("F16", 5, 10); }
+TEST(FloatConversionTest, KeepsValuesOfHalfs) { ExpectAllPatterns("F16", 5, 10); }
 
-TEST(FloatConversionTest, EveryBfloatKeepsItsValue) { ExpectAllPatterns("BF16", 8, 7); }
+TEST(FloatConversionTest, KeepsValuesOfBfloats) { ExpectAllPatterns("BF16", 8, 7); }
 
 TEST(FloatConversionTest, FloatsKeepTheirBitsAtAnyAlignment) {
   const uint32_t bits[2] = {0x7FC01234, 0x80000001};

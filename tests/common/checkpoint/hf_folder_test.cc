@@ -277,7 +277,7 @@ TEST_F(WriteCheckpointFolderTest, CreatesTheFolderWithNothingElse) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.File("new")), {}), 2);
 }
 
-TEST_F(WriteCheckpointFolderTest, TheConfigurationSaysWhatTheWeightsAre) {
+TEST_F(WriteCheckpointFolderTest, WritesDtypeIntoConfiguration) {
   Write("new", 3);
   const auto config = ParseJson(OpenCheckpointFolder(folder_.File("new"))->config_json());
   EXPECT_EQ(*config, (nlohmann::json{{"torch_dtype", "float32"}, {"eos_token_id", 2}}));
@@ -291,7 +291,7 @@ TEST_F(WriteCheckpointFolderTest, ReplacesItsFilesInAFolderThatExists) {
   EXPECT_EQ(*ReadFile(folder_.File("new/tokenizer.json")), "{}");
 }
 
-TEST_F(WriteCheckpointFolderTest, AnAdapterIsWrittenAsPeftDoes) {
+TEST_F(WriteCheckpointFolderTest, WritesAdapterAsPeft) {
   const Layout layout = *Layout::Create(
       *Manifest::Create({{"q.lora_A.default.weight", {2, 3}}, {"q.lora_B.default.weight", {3, 2}}}),
       16);

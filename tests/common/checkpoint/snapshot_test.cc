@@ -34,7 +34,7 @@ class SnapshotTest : public ::testing::Test {
   TensorBuffer tensors_;
 };
 
-TEST_F(SnapshotTest, ASizeThatNoneOfTheModelHasIsRefused) {
+TEST_F(SnapshotTest, RefusesSizeOfNoModel) {
   EXPECT_TRUE(CheckSnapshotSize(ReadFile(path_)->size(), layout_.elements()).ok());
   for (const uint64_t size : {uint64_t{0}, uint64_t{4 * 22 - 1}, uint64_t{1} << 62, UINT64_MAX}) {
     EXPECT_THAT(CheckSnapshotSize(size, layout_.elements()).message(),

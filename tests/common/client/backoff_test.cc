@@ -27,7 +27,7 @@ TEST(BackoffTest, StartsOverAfterASuccess) {
   EXPECT_LT(backoff.Next(), kOptions.initial);
 }
 
-TEST(BackoffTest, TheSameSeedGivesTheSameDelaysAndAnotherSeedOthers) {
+TEST(BackoffTest, FollowsItsSeed) {
   Backoff a(kOptions, 1), b(kOptions, 1), c(kOptions, 2);
   int equal = 0;
   for (int attempt = 0; attempt < 20; ++attempt) {

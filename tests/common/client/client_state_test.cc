@@ -43,7 +43,7 @@ EpochId EpochAt(absl::Time time) {
   return EpochId((static_cast<uint64_t>(absl::ToUnixSeconds(time)) << kEpochRandomBits) + 5);
 }
 
-TEST(CheckEpochTest, AnOlderEpochIsFenced) {
+TEST(CheckEpochTest, FencesOlderEpoch) {
   const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   EXPECT_TRUE(CheckEpoch(EpochId(5), EpochId(5), now).ok());
   EXPECT_TRUE(CheckEpoch(EpochAt(now), EpochId(5), now).ok());
@@ -52,7 +52,7 @@ TEST(CheckEpochTest, AnOlderEpochIsFenced) {
 }
 
 // One answer of a liar must not have the true aggregator refused.
-TEST(CheckEpochTest, AnEpochOfTheFarFutureGivesWay) {
+TEST(CheckEpochTest, DropsEpochOfFarFuture) {
   const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   for (const EpochId far : {EpochAt(now + absl::Hours(25)), EpochId(UINT64_MAX)}) {
     EXPECT_TRUE(CheckEpoch(far, EpochAt(now), now).ok());  // of a clock that is wrong, perhaps
@@ -75,7 +75,7 @@ TEST(ClientStateTest, ForgetsAnEpochOfTheFarFuture) {
   EXPECT_EQ(state.view().epoch, now);
 }
 
-TEST(ClientStateTest, TheFirstEndStaysAndWakesWhoWaits) {
+TEST(ClientStateTest, KeepsFirstEndAndWakesSleepers) {
   ClientState state;
   std::thread waiter([&] { EXPECT_FALSE(state.Sleep(absl::InfiniteDuration())); });
   state.End(absl::AbortedError("first"));
@@ -84,7 +84,7 @@ TEST(ClientStateTest, TheFirstEndStaysAndWakesWhoWaits) {
   EXPECT_EQ(state.end_status(), absl::AbortedError("first"));
 }
 
-TEST(ClientStateTest, TheAggregatorsReturnEndsASleep) {
+TEST(ClientStateTest, WakesOnAggregatorsReturn) {
   ClientState state;
   std::thread waiter(
       [&] { EXPECT_TRUE(state.SleepUnlessNews(absl::InfiniteDuration(), ClientView())); });
@@ -93,7 +93,7 @@ TEST(ClientStateTest, TheAggregatorsReturnEndsASleep) {
   waiter.join();
 }
 
-TEST(ClientStateTest, AChangeWakesWhoSawTheVersionBefore) {
+TEST(ClientStateTest, WakesOnNewVersion) {
   ClientState state;
   const uint64_t seen = state.view().version;
   state.ObserveEpoch(EpochId(4));
@@ -103,7 +103,7 @@ TEST(ClientStateTest, AChangeWakesWhoSawTheVersionBefore) {
   EXPECT_EQ(state.view().epoch, EpochId(4));
 }
 
-TEST(ClientStateTest, ALaggingSubscriptionIsGivenUpAndWhoWaitsGoesOn) {
+TEST(ClientStateTest, ReopensLaggingSubscription) {
   ClientState state;
   state.Update([](ClientView& view) { view = Lagging(); });
   ClientCall call(&state, [](const ClientView& view) { return view.reopens == 0; });

@@ -39,7 +39,7 @@ class FirstContactTest : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
-TEST_F(FirstContactTest, AnAggregatorThatMayBeStartingIsWaitedForUntilTheTimeout) {
+TEST_F(FirstContactTest, WaitsUntilTimeout) {
   FirstContact contact = Contact(ClosedPort(), kMinute);
   EXPECT_EQ(Fail(&contact), absl::OkStatus());
   clock_.Advance(kMinute - absl::Seconds(1));
@@ -63,7 +63,7 @@ TEST_F(FirstContactTest, WhileItWaitsTheReasonIsSaidEveryMinute) {
                                   HasSubstr("connection refused")));
 }
 
-TEST_F(FirstContactTest, WhoWasReachedOnceIsWaitedForForEver) {
+TEST_F(FirstContactTest, WaitsForeverOnceAnswered) {
   FirstContact contact = Contact(ClosedPort(), kMinute);
   EXPECT_EQ(Fail(&contact), absl::OkStatus());
   contact.Answered();
@@ -73,7 +73,7 @@ TEST_F(FirstContactTest, WhoWasReachedOnceIsWaitedForForEver) {
 }
 
 // The aggregator runs but cannot serve the request yet: not a fault of the connection.
-TEST_F(FirstContactTest, AnAggregatorThatIsThereIsWaitedForForEver) {
+TEST_F(FirstContactTest, WaitsForeverWhereItCanConnect) {
   const FakeAggregator aggregator;
   FirstContact contact = Contact(aggregator.address(), kMinute);
   EXPECT_EQ(Fail(&contact), absl::OkStatus());
@@ -82,7 +82,7 @@ TEST_F(FirstContactTest, AnAggregatorThatIsThereIsWaitedForForEver) {
   EXPECT_THAT(lines_.front(), HasSubstr("failed to connect"));
 }
 
-TEST_F(FirstContactTest, AReasonIsAnAnswer) {
+TEST_F(FirstContactTest, IsMadeByReason) {
   FirstContact contact = Contact(ClosedPort(), kMinute);
   EXPECT_EQ(contact.Failed(ErrorWithReason(absl::StatusCode::kUnavailable, "draining", ""),
                            [] { return true; }),
@@ -91,7 +91,7 @@ TEST_F(FirstContactTest, AReasonIsAnAnswer) {
   EXPECT_EQ(Fail(&contact), absl::OkStatus());
 }
 
-TEST_F(FirstContactTest, WhatTryingAgainCannotMendEndsAtOnce) {
+TEST_F(FirstContactTest, EndsAtOnceOnFinalFault) {
   const FakeAggregator aggregator;
   ChannelOptions tls = {.aggregator = aggregator.address()};
   tls.tls.token_file = folder_.File("token");
@@ -105,7 +105,7 @@ TEST_F(FirstContactTest, WhatTryingAgainCannotMendEndsAtOnce) {
             absl::UnimplementedError("x"));
 }
 
-TEST_F(FirstContactTest, ALookThatIsNotWantedIsNoEnd) {
+TEST_F(FirstContactTest, GoesOnAfterUnwantedLook) {
   FirstContact contact = Contact(ClosedPort(), kMinute);
   EXPECT_EQ(contact.Failed(absl::UnavailableError(""), [] { return false; }), absl::OkStatus());
 }

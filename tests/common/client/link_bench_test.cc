@@ -53,7 +53,7 @@ class EndsEarly final : public v1::LinkService::Service {
 };
 
 // 6 messages a round trip of either connection, then 5 a transfer.
-TEST(LinkBenchTest, AStreamThatEndsEarlyIsNoMeasurement) {
+TEST(LinkBenchTest, FailsWhenStreamEndsEarly) {
   EXPECT_TRUE(EndsEarly(1000).Measure().ok());
   for (const int answers : {0, 3, 9, 12, 14, 17, 20})
     EXPECT_EQ(EndsEarly(answers).Measure().code(), absl::StatusCode::kUnavailable) << answers;

@@ -37,7 +37,7 @@ TEST(LinkReportTest, AddsTheDirectionsWithoutOverlap) {
   EXPECT_DOUBLE_EQ(PredictLink(link).exchange_seconds, 3.1);
 }
 
-TEST(LinkReportTest, TheStragglerIsWhoNeedsMoreThanARound) {
+TEST(LinkReportTest, NamesStragglerByRoundTime) {
   LinkMeasurement link = Measurement();
   link.needs.mutable_round_duration()->set_seconds(2);
   EXPECT_TRUE(PredictLink(link).straggler);
@@ -54,7 +54,7 @@ TEST(LinkReportTest, WithoutARoundThereIsNothingToCompareWith) {
   EXPECT_FALSE(LinkJson(link).contains("round_seconds"));
 }
 
-TEST(LinkReportTest, ALinkThatMovesNothingIsTheStraggler) {
+TEST(LinkReportTest, CallsStalledLinkStraggler) {
   LinkMeasurement link = Measurement();
   link.needs.mutable_round_duration()->set_seconds(2);
   link.up_alone = link.up_together = {};

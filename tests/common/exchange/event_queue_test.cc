@@ -33,7 +33,7 @@ TEST(EventQueueTest, PushWaitsForRoom) {
   pusher.join();
 }
 
-TEST(EventQueueTest, WhatWaitsComesBeforeTheEnd) {
+TEST(EventQueueTest, GivesWaitingBeforeEnd) {
   EventQueue queue(9, 100);
   EXPECT_FALSE(queue.Ready());
   EXPECT_TRUE(queue.Push(Event(1)));

@@ -8,7 +8,7 @@ namespace {
 
 absl::Duration At(double seconds) { return absl::Seconds(seconds); }
 
-TEST(TransferMeterTest, AnUploadCountsWhileItGoesOn) {
+TEST(TransferMeterTest, CountsRunningUpload) {
   TransferMeter meter;
   meter.BeginUpload(At(1));
   meter.AddSent(100'000);
@@ -19,7 +19,7 @@ TEST(TransferMeterTest, AnUploadCountsWhileItGoesOn) {
   EXPECT_EQ(meter.stats(At(9)).upload_durations.sum_seconds(), 4);
 }
 
-TEST(TransferMeterTest, AnUploadThatBreaksIsOneDurationWithItsRest) {
+TEST(TransferMeterTest, JoinsPartsOfBrokenUpload) {
   TransferMeter meter;
   meter.BeginUpload(At(0));
   meter.EndUpload(At(2), false);
@@ -29,7 +29,7 @@ TEST(TransferMeterTest, AnUploadThatBreaksIsOneDurationWithItsRest) {
   EXPECT_EQ(meter.stats(At(8)).upload_durations.sum_seconds(), 3);
 }
 
-TEST(TransferMeterTest, AResultIsOneDuration) {
+TEST(TransferMeterTest, JoinsPartsOfResult) {
   TransferMeter meter;
   meter.AddReceived(1000, At(1), At(2));
   meter.AddReceived(1000, At(2), At(2.5));
@@ -49,7 +49,7 @@ TEST(TransferMeterTest, TransfersThatAreTooSmallToTellTheRateAreTakenTogether) {
   EXPECT_EQ(meter.stats(At(22)).download_bytes_per_second, 16'000);
 }
 
-TEST(TransferMeterTest, AWaitIsSplitByWhatWasInFlight) {
+TEST(TransferMeterTest, SplitsWaitByFlight) {
   TransferMeter meter;
   meter.BeginUpload(At(0));
   meter.BeginWait(At(1));
@@ -62,7 +62,7 @@ TEST(TransferMeterTest, AWaitIsSplitByWhatWasInFlight) {
   EXPECT_EQ(stats.wait_undecided, At(0));
 }
 
-TEST(TransferMeterTest, WhatWasInFlightBeforeTheWaitIsNoWait) {
+TEST(TransferMeterTest, LeavesOutFlightBeforeWait) {
   TransferMeter meter;
   meter.BeginWait(At(5));
   meter.AddReceived(1000, At(1), At(6));
@@ -72,7 +72,7 @@ TEST(TransferMeterTest, WhatWasInFlightBeforeTheWaitIsNoWait) {
 }
 
 // Time that was reported as waiting for others is not reassigned later.
-TEST(TransferMeterTest, WhatIsDecidedOfAWaitStays) {
+TEST(TransferMeterTest, KeepsDecidedWait) {
   TransferMeter meter;
   meter.AddReceived(1000, At(0), At(1));  // a frame takes a second: two stay undecided
   meter.BeginWait(At(10));
@@ -88,7 +88,7 @@ TEST(TransferMeterTest, WhatIsDecidedOfAWaitStays) {
   EXPECT_EQ(meter.stats(At(15)).wait_in_download, At(15) - At(12.75));
 }
 
-TEST(FlightTimeTest, AFrameThatWasMadeLateLeftLate) {
+TEST(FlightTimeTest, DatesLateFrameLate) {
   FlightTime flight;
   constexpr double kAhead = 1000;                                           // our clock
   flight.Since(At(0), At(kAhead + 0.1));                                    // the fastest: latency

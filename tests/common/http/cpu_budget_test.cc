@@ -20,7 +20,7 @@ TEST_F(CpuBudgetTest, LetsABurstThrough) {
   EXPECT_EQ(Wait(), kNow);
 }
 
-TEST_F(CpuBudgetTest, WhatWasUsedComesBackWithTheShare) {
+TEST_F(CpuBudgetTest, RefillsWithTheShare) {
   EXPECT_EQ(Wait(), kNow);
   budget_.Spend(absl::Seconds(3));
   EXPECT_EQ(Wait(), absl::Seconds(4));
@@ -30,7 +30,7 @@ TEST_F(CpuBudgetTest, WhatWasUsedComesBackWithTheShare) {
   EXPECT_EQ(Wait(), kNow);
 }
 
-TEST_F(CpuBudgetTest, NoMoreThanTheBurstIsSaved) {
+TEST_F(CpuBudgetTest, SavesAtMostTheBurst) {
   EXPECT_EQ(Wait(), kNow);
   now_ += absl::Hours(1);
   EXPECT_EQ(Wait(), kNow);
@@ -55,7 +55,7 @@ TEST_F(CpuBudgetTest, HoldsTheShareOverTime) {
   EXPECT_GE(used, absl::Minutes(10) * 0.25 - absl::Seconds(1));
 }
 
-TEST_F(CpuBudgetTest, AClockThatStandsStillGivesNothing) {
+TEST_F(CpuBudgetTest, WaitsWhileClockStands) {
   EXPECT_EQ(Wait(), kNow);
   budget_.Spend(absl::Seconds(2));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Wait(), absl::Milliseconds(1));

@@ -99,7 +99,7 @@ TEST(HttpEndpointTest, ListensOnIpv6) {
   EXPECT_EQ(text->body, "ok\n");
 }
 
-TEST(HttpEndpointTest, AnyAddressTakesBothFamilies) {
+TEST(HttpEndpointTest, ListensOnBothFamilies) {
   const auto endpoint = HttpEndpoint::Start("::", 0, {HealthRoute()});
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_EQ(Get(**endpoint, "/healthz").status, 200) << "by IPv4";

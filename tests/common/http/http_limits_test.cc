@@ -250,7 +250,7 @@ TEST_F(HttpLimitsTest, ClosesAnAnswerThatIsReadInDrops) {
   EXPECT_LT(bytes, kLargeBytes);
 }
 
-TEST_F(HttpLimitsTest, TheOldestSlowReaderMakesRoomForAnAnswer) {
+TEST_F(HttpLimitsTest, DropsOldestSlowReader) {
   HttpLimits limits = Patient();
   limits.answer_bytes = kLargeBytes + kLargeBytes / 2;
   Start(limits);

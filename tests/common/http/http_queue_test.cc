@@ -20,7 +20,7 @@ TEST(HttpQueueTest, PeersTakeTurns) {
 }
 
 // However often the others come back.
-TEST(HttpQueueTest, APeersTurnComesWhileOthersAskOn) {
+TEST(HttpQueueTest, ServesPeerWhileOthersAsk) {
   HttpQueue queue(9);
   uint64_t next = 100;
   queue.Push(++next, "a");
@@ -33,7 +33,7 @@ TEST(HttpQueueTest, APeersTurnComesWhileOthersAskOn) {
   EXPECT_EQ(queue.Pop(), 1);
 }
 
-TEST(HttpQueueTest, WhoWaitsMostOftenGivesUpItsNewest) {
+TEST(HttpQueueTest, DropsNewestOfBusiestPeer) {
   HttpQueue queue(3);
   for (const uint64_t id : {1, 2, 3}) queue.Push(id, "a");
   EXPECT_EQ(queue.Push(4, "b"), 3);
@@ -41,7 +41,7 @@ TEST(HttpQueueTest, WhoWaitsMostOftenGivesUpItsNewest) {
   EXPECT_EQ(queue.Pop(), std::nullopt);
 }
 
-TEST(HttpQueueTest, ANewcomerIsRefusedWhereNobodyWaitsMoreOften) {
+TEST(HttpQueueTest, RefusesNewcomerAmongEquals) {
   HttpQueue queue(2);
   queue.Push(1, "a");
   queue.Push(2, "b");
@@ -50,7 +50,7 @@ TEST(HttpQueueTest, ANewcomerIsRefusedWhereNobodyWaitsMoreOften) {
   for (const uint64_t id : {1, 2}) EXPECT_EQ(queue.Pop(), id);
 }
 
-TEST(HttpQueueTest, WhoLeavesMakesRoom) {
+TEST(HttpQueueTest, RemovesLeaver) {
   HttpQueue queue(2);
   queue.Push(1, "a");
   queue.Push(2, "a");

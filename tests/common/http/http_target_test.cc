@@ -20,7 +20,7 @@ TEST(HttpTargetTest, CutsPathAndQuery) {
                                           Pair("h", "%zz"), Pair("verbose", "")));
 }
 
-TEST(HttpTargetTest, APathStaysAsItWasSent) {
+TEST(HttpTargetTest, KeepsPathAsSent) {
   const auto request = ParseHttpTarget("/a%20b+c");
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->path, "/a%20b+c");

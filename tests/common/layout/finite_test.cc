@@ -18,7 +18,7 @@ TEST(FiniteTest, FiniteWeightsPass) {
   EXPECT_TRUE(CheckFinite(kLayout, tensors).ok());
 }
 
-TEST(FiniteTest, TheElementIsNamed) {
+TEST(FiniteTest, NamesElement) {
   for (const auto& [value, text] :
        {std::pair{std::numeric_limits<float>::quiet_NaN(), "is nan"},
         std::pair{-std::numeric_limits<float>::infinity(), "is -inf"}}) {

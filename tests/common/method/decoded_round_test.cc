@@ -61,7 +61,7 @@ TEST_F(DecodedRoundTest, TakesAResultThatKeepsToTheCapsAndTheTensors) {
 }
 
 // No aggregator makes these: its log, or memory, is damaged.
-TEST_F(DecodedRoundTest, AResultOutsideOfItsRoundIsDataLoss) {
+TEST_F(DecodedRoundTest, RefusesResultOutsideRound) {
   const absl::Status above = Decode(layout_, With(OneEntry(0, 201)), 1).status();
   EXPECT_EQ(above.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(above.message()),
@@ -71,7 +71,7 @@ TEST_F(DecodedRoundTest, AResultOutsideOfItsRoundIsDataLoss) {
   EXPECT_FALSE(Decode(layout_, With(no_level_zero), 1).ok());
 }
 
-TEST_F(DecodedRoundTest, APayloadOfAnotherMethodIsRefused) {
+TEST_F(DecodedRoundTest, RefusesOtherMethod) {
   BuiltRound built = BuildDeltaRound(layout_, RoundId(5), 0);
   *built.header.mutable_step() = BuildRound(layout_, RoundId(5), 0).header.step();
   built.header.clear_scale_medians();

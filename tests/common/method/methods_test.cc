@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::Contains;
 
-TEST(MethodsTest, EveryNumberOfTheProtocolHasItsOwn) {
+TEST(MethodsTest, CoverNumbersOfProtocol) {
   const auto* const numbers = google::protobuf::GetEnumDescriptor<v1::Method>();
   ASSERT_EQ(static_cast<size_t>(numbers->value_count()), AllMethods().size() + 1);  // unspecified
   for (int i = 0; i < numbers->value_count(); ++i) {
@@ -23,7 +23,7 @@ TEST(MethodsTest, EveryNumberOfTheProtocolHasItsOwn) {
   }
 }
 
-TEST(MethodsTest, AStepIsOfTheMethodThatMadeIt) {
+TEST(MethodsTest, AreKnownByStep) {
   const Layout layout = testing::SmallLayout();
   EXPECT_EQ(MethodOf(testing::BuildRound(layout, RoundId(1), 0).header.step()).name(), "signs");
   EXPECT_EQ(MethodOf(testing::BuildDeltaRound(layout, RoundId(1), 0).header.step()).name(),

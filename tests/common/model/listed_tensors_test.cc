@@ -28,7 +28,7 @@ TEST_F(ListedTensorsTest, MatricesAreInsideUnlessListed) {
               ElementsAre(false, true, true, true));
 }
 
-TEST_F(ListedTensorsTest, WhatIsWrongIsNamedWithTheRemedy) {
+TEST_F(ListedTensorsTest, NamesFaultAndRemedy) {
   EXPECT_THAT(Refusal("{"), HasSubstr("config.json"));
   EXPECT_THAT(Refusal("[]"), HasSubstr("distro_outside"));
   EXPECT_THAT(Refusal("{}"), HasSubstr("[] for none"));
@@ -37,7 +37,7 @@ TEST_F(ListedTensorsTest, WhatIsWrongIsNamedWithTheRemedy) {
   EXPECT_THAT(Refusal(R"({"distro_outside": [3]})"), HasSubstr("\"3\""));
 }
 
-TEST_F(ListedTensorsTest, AListIsWrittenIntoTheModelsOwnConfiguration) {
+TEST_F(ListedTensorsTest, WritesListIntoConfiguration) {
   const auto config = WithListedOutside(R"({"model_type": "x"})", {"head", "embed", "head"});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(*config, HasSubstr("\"model_type\": \"x\""));

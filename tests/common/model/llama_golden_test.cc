@@ -46,19 +46,19 @@ float RoundedToBfloat16(float value) {
   return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
 }
 
-TEST(LlamaGoldenTest, ItsTensorsAreThoseOfItsConfiguration) {
+TEST(LlamaGoldenTest, HasTensorsOfItsConfiguration) {
   const Model model = Load(Golden("model"));
   const absl::Status status =
       CheckSameTensors(*Manifest::Create(Llama(model.config).Tensors()), model.layout.manifest());
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST(LlamaGoldenTest, TheOlderKeysMeanTheSame) {
+TEST(LlamaGoldenTest, ReadsOlderKeys) {
   EXPECT_EQ(ConfigOf(*ReadFile(Golden("model/config.v4.json"))), Load(Golden("model")).config);
 }
 
 // One file, and in shards where the folder has them (the tree's has not, to stay small).
-TEST(LlamaGoldenTest, EveryFolderHoldsTheSameWeights) {
+TEST(LlamaGoldenTest, HasEqualWeightsInFolders) {
   const Model whole = Load(Golden("model"));
   for (const auto& entry : std::filesystem::directory_iterator(Golden(""))) {
     if (!entry.is_directory() || entry.path().filename() == "model_bf16") continue;

@@ -195,7 +195,7 @@ TEST(LlamaTest, RefusesAScaledRopeThatMakesNoSense) {
   ExpectRefused(other, "rope_scaling");
 }
 
-TEST(LlamaTest, AScaledRopeLeavesShortWavesAndStretchesLongOnes) {
+TEST(LlamaTest, ScalesLongWavesOfRope) {
   const RopeScaling scaling = {
       .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_positions = 64};
   const auto of_wavelength = [](float positions) {
@@ -308,7 +308,7 @@ TEST(LlamaTest, ListsTheTensorsOfTheGoldenModel) {
   EXPECT_EQ(Layout::Create(manifest, kDefaultSegmentBlocks)->elements(), 119104);
 }
 
-TEST(LlamaTest, EveryTensorIsInOneUnitOrTwoWhenItIsShared) {
+TEST(LlamaTest, PutsSharedTensorsInTwoUnits) {
   for (const bool tied : {false, true}) {
     LlamaConfig config = Expected();
     config.tied_embeddings = tied;

@@ -38,7 +38,7 @@ TEST(TensorManifestTest, TensorsAreInTheOrderOfTheManifest) {
   EXPECT_EQ(parsed->initial[3].deviation, 0.5f);
 }
 
-TEST(TensorManifestTest, ASeedGivesTheSameValuesOnEveryMachine) {
+TEST(TensorManifestTest, InitializesBySeed) {
   const auto parsed = ParseTensorManifest(Good().dump());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Layout layout = *Layout::Create(parsed->manifest, 4);

@@ -150,7 +150,7 @@ TEST(CommandLineTest, OfAFlagThatIsGivenTwiceTheLastCountsAndListsGoOn) {
   EXPECT_THAT(done.values.hosts, ElementsAre("x", "y", "z"));
 }
 
-TEST(CommandLineTest, AnEmptyValueIsAValue) {
+TEST(CommandLineTest, TakesEmptyValue) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"sample", "--path=", "w1"}, {"sample", "--path", "", "w1"}}) {
     const Done done = Call(words);
@@ -160,18 +160,18 @@ TEST(CommandLineTest, AnEmptyValueIsAValue) {
   }
 }
 
-TEST(CommandLineTest, AValueMayLookLikeAFlag) {
+TEST(CommandLineTest, TakesFlagAsValue) {
   EXPECT_EQ(Call({"sample", "--path", "--force", "w1"}).values.path, "--force");
   EXPECT_EQ(Call({"sample", "--path=--help", "w1"}).values.path, "--help");
 }
 
-TEST(CommandLineTest, TwoDashesEndTheFlags) {
+TEST(CommandLineTest, EndsFlagsAtDashes) {
   const Done done = Call({"sample", "--", "--path"});
   ASSERT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(done.values.name, "--path");
 }
 
-TEST(CommandLineTest, AnArgumentMayBeTheNameOfACommand) {
+TEST(CommandLineTest, TakesCommandNameAsArgument) {
   EXPECT_EQ(Call({"sample", "log"}).values.name, "log");
   EXPECT_EQ(Call({"sample", "sample"}).values.name, "sample");
 }
@@ -211,7 +211,7 @@ TEST(CommandLineTest, NamesTheCommandsThatThereAre) {
   ExpectRefused({"log", "shw"}, "'log shw': is none of log show, log list");
 }
 
-TEST(CommandLineTest, AStatusOfTheCommandIsSaidAndBecomesTheExitCode) {
+TEST(CommandLineTest, ExitsWithCodeOfStatus) {
   const Done done = Call({"log", "list"});
   EXPECT_EQ(done.code, 5);
   EXPECT_EQ(done.error, "test-program: nothing to list\n");
@@ -246,7 +246,7 @@ TEST(CommandLineTest, HelpComesWhateverElseIsWrong) {
   EXPECT_EQ(Call({"dance", "--help"}).out, Call({"--help"}).out);
 }
 
-TEST(CommandLineTest, TheOverviewListsTheCommandsAndAFamilyItsOwn) {
+TEST(CommandLineTest, ListsCommandsInHelp) {
   EXPECT_THAT(Call({"help"}).out, AllOf(StartsWith("test-program: tests.\n"),
                                         HasSubstr("\n  log show             Shows."),
                                         HasSubstr("\n  completion SHELL "),

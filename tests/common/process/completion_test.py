@@ -54,7 +54,7 @@ class CompletionTest(unittest.TestCase):
         self.assertEqual(propose("--insecure", "--data_", program=AGGREGATOR), {"--data_dir"})
         self.assertIn("usr", propose("--data_dir", "us", program=AGGREGATOR))
 
-    def test_a_program_with_commands_and_flags_of_its_own(self):
+    def test_completes_commands_and_own_flags(self):
         self.assertEqual(propose("gen", program=WORKER), {"generate"})
         self.assertEqual(propose("--insecure", "gen", program=WORKER), set())
         self.assertEqual(propose("--sharding", "shard_g", program=WORKER), {"shard_grad_op"})

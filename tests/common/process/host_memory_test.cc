@@ -27,9 +27,9 @@ class ControlGroupTest : public ::testing::Test {
   distro::testing::ScratchFolder folder_;
 };
 
-TEST_F(ControlGroupTest, NoFilesLimitNothing) { EXPECT_EQ(Limit(), kUnlimited); }
+TEST_F(ControlGroupTest, LimitsByFilesOnly) { EXPECT_EQ(Limit(), kUnlimited); }
 
-TEST_F(ControlGroupTest, AContainerOfVersion2) {
+TEST_F(ControlGroupTest, LimitsInVersion2) {
   Write("/proc/self/cgroup", "0::/\n");
   Write("/sys/fs/cgroup/memory.max", "536870912\n");
   EXPECT_EQ(Limit(), 536870912);
@@ -41,7 +41,7 @@ TEST_F(ControlGroupTest, MaxIsNoLimit) {
   EXPECT_EQ(Limit(), kUnlimited);
 }
 
-TEST_F(ControlGroupTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
+TEST_F(ControlGroupTest, TakesLeastOfGroupAndParents) {
   Write("/proc/self/cgroup", "0::/pods/one/two\n");
   Write("/sys/fs/cgroup/pods/memory.max", "4000\n");
   Write("/sys/fs/cgroup/pods/one/memory.max", "1000\n");
@@ -50,7 +50,7 @@ TEST_F(ControlGroupTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
 }
 
 // The group's path is the host's; the container sees its own group at the top.
-TEST_F(ControlGroupTest, AContainerOfVersion1) {
+TEST_F(ControlGroupTest, LimitsInVersion1) {
   Write("/proc/self/cgroup", "12:cpu,cpuacct:/a\n4:memory:/docker/0123\n0::/system\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
   EXPECT_EQ(Limit(), 2147483648);
@@ -62,7 +62,7 @@ TEST_F(ControlGroupTest, DamagedFilesLimitNothing) {
   EXPECT_EQ(Limit(), kUnlimited);
 }
 
-TEST(HostMemoryTest, ThereIsSome) { EXPECT_GT(HostMemoryBytes(), 0); }
+TEST(HostMemoryTest, IsPositive) { EXPECT_GT(HostMemoryBytes(), 0); }
 
 // Under sanitizers, which have an allocator of their own, there is nothing to see.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

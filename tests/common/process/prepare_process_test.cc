@@ -42,7 +42,7 @@ TEST_F(PrepareProcessDeathTest, SignalsWithoutAReasonToEndDoNot) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
 }
 
-TEST_F(PrepareProcessDeathTest, AMappedFileThatBecomesShorterIsNamed) {
+TEST_F(PrepareProcessDeathTest, NamesTruncatedMappedFile) {
   const testing::ScratchFolder folder;
   const std::string path = folder.File("model.safetensors");
   ASSERT_TRUE(WriteFileAtomically(path, std::string(1 << 16, 'x')).ok());
@@ -60,7 +60,7 @@ TEST_F(PrepareProcessDeathTest, AMappedFileThatBecomesShorterIsNamed) {
               "prepare_process_test: .*/model.safetensors: became shorter while it was read");
 }
 
-TEST_F(PrepareProcessDeathTest, AnyOtherSigbusIsACrash) {
+TEST_F(PrepareProcessDeathTest, CrashesOnOtherSigbus) {
   const auto run = [] {
     std::signal(SIGBUS, SIG_DFL);  // as above
     PrepareProcess();
@@ -69,7 +69,7 @@ TEST_F(PrepareProcessDeathTest, AnyOtherSigbusIsACrash) {
   EXPECT_EXIT(run(), ::testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST_F(PrepareProcessDeathTest, AHandlerThatIsInstalledStays) {
+TEST_F(PrepareProcessDeathTest, KeepsInstalledHandler) {
   const auto run = [] {
     std::signal(SIGPROF, [](int) { _exit(8); });
     PrepareProcess();
@@ -78,7 +78,7 @@ TEST_F(PrepareProcessDeathTest, AHandlerThatIsInstalledStays) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(8), "");
 }
 
-TEST_F(PrepareProcessDeathTest, ASignalThatTheParentBlockedIsTaken) {
+TEST_F(PrepareProcessDeathTest, UnblocksSignals) {
   const auto run = [] {
     sigset_t all;
     sigfillset(&all);
@@ -102,7 +102,7 @@ TEST_F(PrepareProcessDeathTest, ChildrenCanBeWaitedForThoughTheParentIgnoredThem
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(9), "");
 }
 
-TEST_F(PrepareProcessDeathTest, AClosedStreamIsNoFileOfOurs) {
+TEST_F(PrepareProcessDeathTest, ReservesClosedStreams) {
   const auto run = [] {
     for (const int fd : {0, 1, 2}) close(fd);
     PrepareProcess();
@@ -112,7 +112,7 @@ TEST_F(PrepareProcessDeathTest, AClosedStreamIsNoFileOfOurs) {
       run(), [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) > 2; }, "");
 }
 
-TEST_F(PrepareProcessDeathTest, AWriteAboveTheLimitOfSizesFailsWithItsName) {
+TEST_F(PrepareProcessDeathTest, FailsWritesAboveFileSizeLimit) {
   const auto run = [] {
     PrepareProcess();
     const testing::ScratchFolder folder;
@@ -139,7 +139,7 @@ TEST_F(PrepareProcessDeathTest, ThreadsHaveAStackWhateverTheLimit) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
 }
 
-TEST_F(PrepareProcessDeathTest, ItsOwnFilesCanBeReadAndWrittenWithAnyUmask) {
+TEST_F(PrepareProcessDeathTest, LetsOwnerAccessFiles) {
   const auto run = [] {
     umask(0777);
     PrepareProcess();
@@ -168,17 +168,17 @@ void ThrowInAThread(const Exception& exception) {
   std::thread([&] { throw exception; }).join();
 }
 
-TEST_F(PrepareProcessDeathTest, AThreadWithoutMemoryEndsTheProcessWithALineAndOne) {
+TEST_F(PrepareProcessDeathTest, ExitsWhenThreadHasNoMemory) {
   EXPECT_EXIT(ThrowInAThread(std::bad_alloc()), ::testing::ExitedWithCode(1),
               "prepare_process_test: a thread ended: out of memory: ");
 }
 
-TEST_F(PrepareProcessDeathTest, AThreadThatCanStartNoOtherEndsTheProcessWithALineAndOne) {
+TEST_F(PrepareProcessDeathTest, ExitsWhenNoThreadStarts) {
   EXPECT_EXIT(ThrowInAThread(std::system_error(EAGAIN, std::generic_category())),
               ::testing::ExitedWithCode(1), "a thread ended: no thread could be started: ");
 }
 
-TEST_F(PrepareProcessDeathTest, AnyOtherExceptionIsABug) {
+TEST_F(PrepareProcessDeathTest, AbortsOnOtherException) {
   EXPECT_EXIT(ThrowInAThread(std::logic_error("this way")), ::testing::KilledBySignal(SIGABRT),
               "a thread ended: this way");
 }

@@ -48,7 +48,7 @@ class ProgramsTest(unittest.TestCase):
                 self.assertEqual(done.stdout, run(program, *words).stdout, words)
         self.for_each(check)
 
-    def test_a_page_has_the_flags_and_exit_codes_of_the_help(self):
+    def test_prints_flags_and_exit_codes_of_pages(self):
         programs = {pathlib.Path(program).name: program for program in PROGRAMS}
         for name, page in PAGES.items():
             done = run(ROOT / "scripts" / "generate_flags", programs[name], ROOT / "docs" / page, "--check")
@@ -65,13 +65,13 @@ class ProgramsTest(unittest.TestCase):
         self.for_each(check)
         self.assertEqual(1, len(versions))
 
-    def test_a_flag_that_there_is_not(self):
+    def test_refuses_unknown_flag(self):
         def check(program, name):
             for word in ("--no_such_flag=1", "--helpfull", "-v"):
                 self.refused(name, run(program, word), f"{word.split('=')[0]}: is no flag")
         self.for_each(check)
 
-    def test_a_value_of_another_kind_and_none(self):
+    def test_refuses_wrong_or_no_value(self):
         def check(program, name):
             command, flags = with_numbers(program, name)
             self.assertTrue(flags)
@@ -81,7 +81,7 @@ class ProgramsTest(unittest.TestCase):
             self.refused(name, run(program, *command, f"--{flags[0]}"), f"--{flags[0]}: 1 required (N|10s) missing")
         self.for_each(check)
 
-    def test_a_command_that_there_is_not(self):
+    def test_refuses_unknown_command(self):
         self.for_each(lambda program, name: self.refused(name, run(program, "dance"), "unknown command 'dance'"))
 
     def test_completion(self):

@@ -38,7 +38,7 @@ TEST_F(ShellCommandTest, GetsVariablesAndGivesTheLinesOfBothOutputs) {
   EXPECT_THAT(lines_, UnorderedElementsAre("one a 'b'", "two", "no end"));
 }
 
-TEST_F(ShellCommandTest, AVariableTakesThePlaceOfThisProcessesOwn) {
+TEST_F(ShellCommandTest, OverridesVariable) {
   EXPECT_EQ(Run("echo $HOME; env | grep -c ^HOME=", {{"HOME", "there"}}), absl::OkStatus());
   EXPECT_THAT(lines_, ElementsAre("there", "1"));
 }
@@ -48,7 +48,7 @@ TEST_F(ShellCommandTest, ReadsNothingFromAnybody) {
   EXPECT_THAT(lines_, SizeIs(0));
 }
 
-TEST_F(ShellCommandTest, AnEndThatIsNotWellNamesItAndTheLastLine) {
+TEST_F(ShellCommandTest, NamesFailureAndLastLine) {
   ExpectAborted(Run("exit 3"), "ended with 3");
   ExpectAborted(Run("echo first; echo no room; exit 4"), "ended with 4: no room");
   ExpectAborted(Run("kill -9 $$"), "was killed by signal 9");
@@ -64,7 +64,7 @@ TEST_F(ShellCommandTest, ManyAndLongLinesAreCutAndNotLost) {
 }
 
 // A background process that keeps the output open is not waited for.
-TEST_F(ShellCommandTest, WhatIsLeftInTheBackgroundIsNotWaitedFor) {
+TEST_F(ShellCommandTest, LeavesBackgroundProcess) {
   EXPECT_EQ(Run("sleep 1000 & echo $!"), absl::OkStatus());
   ASSERT_THAT(lines_, SizeIs(1));
   EXPECT_EQ(Run(absl::StrCat("kill ", lines_[0])), absl::OkStatus());
@@ -81,13 +81,13 @@ absl::Status EndOfStopped(ShellCommand* command) {
   return end;
 }
 
-TEST_F(ShellCommandTest, AStopEndsTheWholeGroupOfProcesses) {
+TEST_F(ShellCommandTest, StopsProcessGroup) {
   ShellCommand command("sleep 1000 & echo begun; wait");
   EXPECT_EQ(EndOfStopped(&command).code(), StatusCode::kCancelled);
   EXPECT_EQ(command.Run({}, [](absl::string_view) {}).code(), StatusCode::kCancelled) << "for ever";
 }
 
-TEST_F(ShellCommandTest, ACommandThatDoesNotStopIsKilled) {
+TEST_F(ShellCommandTest, KillsStubbornCommand) {
   ShellCommand command("trap '' TERM; echo begun; while :; do sleep 1000; done",
                        absl::Milliseconds(1));
   EXPECT_EQ(EndOfStopped(&command).code(), StatusCode::kCancelled);
@@ -105,18 +105,18 @@ TEST(ShellFilterTest, TakesMoreThanAPipeHolds) {
   EXPECT_EQ(*ShellCommand("echo nothing read").Filter(bytes), "nothing read\n");
 }
 
-TEST(ShellFilterTest, AnEndThatIsNotWellHasTheLastLineOfItsErrors) {
+TEST(ShellFilterTest, NamesFailureAndLastError) {
   const auto filtered = ShellCommand("echo half; echo no such token >&2; exit 2").Filter("x");
   EXPECT_EQ(filtered.status(), absl::AbortedError("ended with 2: no such token"));
 }
 
-TEST(ShellFilterTest, AnOutputWithoutAnEndIsRefused) {
+TEST(ShellFilterTest, RefusesEndlessOutput) {
   const std::string command =
       absl::StrCat("head -c ", ShellCommand::kMaxFilteredBytes + 1, " /dev/zero");
   EXPECT_EQ(ShellCommand(command).Filter("").status().code(), StatusCode::kResourceExhausted);
 }
 
-TEST(ShellFilterTest, AStopEndsIt) {
+TEST(ShellFilterTest, StopsEarly) {
   ShellCommand command("sleep 1000");
   command.Stop();
   EXPECT_EQ(command.Filter("").status().code(), StatusCode::kCancelled);

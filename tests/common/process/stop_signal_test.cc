@@ -21,7 +21,7 @@ class StopSignalDeathTest : public ::testing::Test {
 
 void Send(int number) { kill(getpid(), number); }
 
-TEST_F(StopSignalDeathTest, TheFirstSignalCallsTheHandler) {
+TEST_F(StopSignalDeathTest, CallsHandlerOnFirst) {
   const auto run = [] {
     StopSignal stop;
     absl::Notification called;
@@ -34,7 +34,7 @@ TEST_F(StopSignalDeathTest, TheFirstSignalCallsTheHandler) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(SIGTERM), "");
 }
 
-TEST_F(StopSignalDeathTest, AHandlerThatComesLaterIsCalledAtOnce) {
+TEST_F(StopSignalDeathTest, CallsLateHandlerAtOnce) {
   const auto run = [] {
     StopSignal stop;
     Send(SIGINT);
@@ -44,7 +44,7 @@ TEST_F(StopSignalDeathTest, AHandlerThatComesLaterIsCalledAtOnce) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(7), "");
 }
 
-TEST_F(StopSignalDeathTest, TheSecondSignalEndsTheProcess) {
+TEST_F(StopSignalDeathTest, EndsProcessOnSecond) {
   const auto run = [] {
     StopSignal stop;
     stop.SetHandler([] { Send(SIGTERM); });
@@ -54,7 +54,7 @@ TEST_F(StopSignalDeathTest, TheSecondSignalEndsTheProcess) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
-TEST_F(StopSignalDeathTest, TheSecondSignalDoesNotWaitForTheHandler) {
+TEST_F(StopSignalDeathTest, EndsDuringHandlerOnSecond) {
   const auto run = [] {
     StopSignal stop;
     stop.SetHandler([] {
@@ -67,7 +67,7 @@ TEST_F(StopSignalDeathTest, TheSecondSignalDoesNotWaitForTheHandler) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(128 + SIGINT), "");
 }
 
-TEST_F(StopSignalDeathTest, AClosedTerminalAndTheLimitOfTimeStopInOrderHoweverOften) {
+TEST_F(StopSignalDeathTest, StopsOnHangUpAndCpuLimit) {
   const auto run = [](int number) {
     StopSignal stop;
     absl::Notification called;
@@ -83,7 +83,7 @@ TEST_F(StopSignalDeathTest, AClosedTerminalAndTheLimitOfTimeStopInOrderHoweverOf
   EXPECT_EXIT(run(SIGXCPU), ::testing::ExitedWithCode(SIGXCPU), "");
 }
 
-TEST_F(StopSignalDeathTest, AHangUpThatWasIgnoredAtTheStartStaysIgnored) {
+TEST_F(StopSignalDeathTest, KeepsIgnoringHangUp) {
   const auto run = [] {
     std::signal(SIGHUP, SIG_IGN);
     StopSignal stop;
@@ -95,7 +95,7 @@ TEST_F(StopSignalDeathTest, AHangUpThatWasIgnoredAtTheStartStaysIgnored) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(SIGTERM), "");
 }
 
-TEST_F(StopSignalDeathTest, AnInterruptThatTheShellIgnoredStops) {
+TEST_F(StopSignalDeathTest, TakesIgnoredInterrupt) {
   const auto run = [] {
     std::signal(SIGINT, SIG_IGN);
     StopSignal stop;
@@ -106,7 +106,7 @@ TEST_F(StopSignalDeathTest, AnInterruptThatTheShellIgnoredStops) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(SIGINT), "");
 }
 
-TEST_F(StopSignalDeathTest, AServiceGoesOnAfterAHangUp) {
+TEST_F(StopSignalDeathTest, ReloadsOnHangUp) {
   const auto run = [] {
     std::atomic<int> calls = 0;
     StopSignal stop([&calls] { ++calls; });

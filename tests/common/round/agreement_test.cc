@@ -98,7 +98,7 @@ class AgreementTest : public ::testing::Test {
   Agreement agreement_;
 };
 
-TEST_F(AgreementTest, OneThatOpposesTwoOthersIsFound) {
+TEST_F(AgreementTest, FindsOpponentOfTwo) {
   Pair("a", "c", 0.3);
   Between({"b"}, {"a", "c"}, -0.6);
   EXPECT_EQ(agreement_.Of("b"), (AgreementCounts{.agree = 200, .disagree = 800}));
@@ -114,7 +114,7 @@ TEST_F(AgreementTest, AccomplicesThatConfirmEachOtherAreFound) {
   EXPECT_THAT(Found(), ElementsAre("x", "y", "z"));
 }
 
-TEST_F(AgreementTest, AnyMinorityOfAccomplicesIsFound) {
+TEST_F(AgreementTest, FindsMinorityOfAccomplices) {
   for (int workers = 3; workers <= 12; ++workers) {
     for (int hostile = 1; 2 * hostile < workers; ++hostile) {
       agreement_ = Agreement();
@@ -129,7 +129,7 @@ TEST_F(AgreementTest, AnyMinorityOfAccomplicesIsFound) {
   }
 }
 
-TEST_F(AgreementTest, AMinorityCannotFrameAnHonestWorker) {
+TEST_F(AgreementTest, ProtectsHonestFromMinority) {
   Among({"a", "b", "c", "d", "e"}, 0.1);
   Among({"x", "y", "z"}, 1);
   Between({"x", "y", "z"}, {"b", "c", "d", "e"}, 0.1);
@@ -138,7 +138,7 @@ TEST_F(AgreementTest, AMinorityCannotFrameAnHonestWorker) {
 }
 
 // Late in a run of deltas all of them do, since each buffer holds what others have sent by then.
-TEST_F(AgreementTest, WhoOpposesTheOthersAsTheyDoEachOtherIsNotFound) {
+TEST_F(AgreementTest, SparesWhoOpposesAsOthersDo) {
   Among({"a", "b", "c", "d"}, -0.2);
   Between({"e"}, {"a", "b", "c", "d"}, -0.28);
   EXPECT_EQ(agreement_.Worst(), std::nullopt);
@@ -162,13 +162,13 @@ TEST_F(AgreementTest, FewVotesAreNotJudged) {
 }
 
 // An update on probation: the others are not judged by it.
-TEST_F(AgreementTest, AComparisonCountsForTheOneThatIsCompared) {
+TEST_F(AgreementTest, CountsForTheComparedOnly) {
   agreement_.Add(RoundId(0), "a", "b", {.agree = 300, .disagree = 0});
   EXPECT_EQ(agreement_.Of("a").agree, 300u);
   EXPECT_EQ(agreement_.Of("b"), AgreementCounts{});
 }
 
-TEST_F(AgreementTest, WhoIsRemovedIsForgottenByAll) {
+TEST_F(AgreementTest, ForgetsRemovedWorker) {
   Among({"a", "b", "c"}, 0.5);
   agreement_.Remove("a");
   EXPECT_EQ(agreement_.Of("a"), AgreementCounts{});

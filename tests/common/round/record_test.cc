@@ -48,7 +48,7 @@ TEST(SlotPlanTest, BeginsWithTwoRoundsAndMovesOnByRecords) {
   EXPECT_EQ(plan.pool.next_sample(), 10u);
 }
 
-TEST(SlotPlanTest, ARunOfOneRoundGivesNothingForTheNext) {
+TEST(SlotPlanTest, PlansNothingAfterLastRound) {
   v1::RunConfig config = testing::SmallConfig();
   config.set_rounds(1);
   const v1::StartHeader start = MakeStartHeader({}, testing::SmallLayout(), config, kWorkers);
@@ -74,7 +74,7 @@ TEST(SlotPlanTest, WithSignsNothingComesBack) {
 }
 
 // Samples that a worker did not read are assigned to another.
-TEST(SlotPlanTest, WhatWasNotReadComesBack) {
+TEST(SlotPlanTest, ReturnsUnreadSamples) {
   SlotPlan plan = PlanOf(Start(testing::SmallLayout()));  // 2 samples each
   RoundOutcome outcome{
       .step = DeltaStep(), .members = {MemberOf("a", {true}), MemberOf("b", {})}, .segments = {{}}};
@@ -95,7 +95,7 @@ TEST(SlotPlanTest, WhatWasNotReadComesBack) {
   EXPECT_EQ(neither.next_sample(), 10u);
 }
 
-TEST(RecordTest, AnUpdateOfFewerStepsHasReadFewerSamples) {
+TEST(RecordTest, CountsSamplesOfStepsDone) {
   v1::RunConfig config = testing::SmallConfig();
   config.set_samples_per_worker(4);
   config.set_sequence_length(16);
@@ -111,7 +111,7 @@ TEST(RecordTest, AnUpdateOfFewerStepsHasReadFewerSamples) {
 }
 
 // Readers of the log and followers accept the records made here.
-TEST(RecordTest, AHeaderIsOneThatFollowersTake) {
+TEST(RecordTest, MakesReadableHeader) {
   const Layout layout = testing::SmallLayout();
   const std::vector<bool> all(layout.segments(), true);
   RoundOutcome outcome{.round = RoundId(3),

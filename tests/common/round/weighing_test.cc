@@ -46,7 +46,7 @@ TEST(CheckClaimTest, StepsAreThoseThatTheSlotHasSamplesFor) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckClaim({}, {.local_steps = 1}, slot))) << "no window";
 }
 
-TEST(CheckClaimTest, TheFirstSampleIsTheSlotsOrIsNotSaid) {
+TEST(CheckClaimTest, ChecksFirstSample) {
   const Weighing deltas = {.states_slot = true};
   EXPECT_TRUE(CheckClaim(deltas, {.first_sample = 8}, SlotOf(8, 4)).ok());
   EXPECT_TRUE(CheckClaim(deltas, {}, SlotOf(8, 4)).ok());

@@ -91,7 +91,7 @@ void AddDeltas(int tensors, uint32_t local_steps, v1::RoundHeader* header) {
   for (int i = 0; i < tensors; ++i) header->add_scale_medians(1 + 255);
 }
 
-TEST(HeaderBoundTest, TheLargestHeaderOfTheMostMembersFitsWithoutItsReasons) {
+TEST(HeaderBoundTest, FitsLargestHeaderWithoutReasons) {
   for (const uint32_t segments : {1u, 3u, 100u, 1043u, 5000u, 20'000u}) {
     const uint32_t most = MostMembers({.segments = segments});
     ASSERT_GT(most, 0u) << segments;
@@ -101,7 +101,7 @@ TEST(HeaderBoundTest, TheLargestHeaderOfTheMostMembersFitsWithoutItsReasons) {
   }
 }
 
-TEST(HeaderBoundTest, TheBoundIsNotFarFromWhatFits) {
+TEST(HeaderBoundTest, IsNearWhatFits) {
   for (const uint32_t segments : {1u, 1043u, 5000u}) {
     v1::RoundHeader header = LargestHeader(MostMembers({.segments = segments}) * 5 / 4, segments);
     DropReasonsUnlessFits(&header);
@@ -124,7 +124,7 @@ TEST(HeaderBoundTest, SignsAddNothing) {
   EXPECT_EQ(HeaderShapeOf(signs, LayoutOf(300)).method_bytes, 0u);
 }
 
-TEST(HeaderBoundTest, WhatDeltasAddIsBoundedAndNotByFar) {
+TEST(HeaderBoundTest, BoundsDeltasClosely) {
   const uint64_t before = LargestHeader(3, 2).ByteSizeLong();
   for (int tensors = 1; tensors <= 300; ++tensors) {
     const Layout layout = LayoutOf(tensors);
@@ -139,7 +139,7 @@ TEST(HeaderBoundTest, WhatDeltasAddIsBoundedAndNotByFar) {
   }
 }
 
-TEST(HeaderBoundTest, TheLargestHeaderOfDeltasFitsToo) {
+TEST(HeaderBoundTest, FitsLargestHeaderOfDeltas) {
   HeaderShape shape = HeaderShapeOf(DeltaConfig(1000), LayoutOf(300));
   for (const uint32_t segments : {1u, 1043u, 20'000u}) {
     shape.segments = segments;
@@ -153,7 +153,7 @@ TEST(HeaderBoundTest, TheLargestHeaderOfDeltasFitsToo) {
 }
 
 // docs/protocol.md, "Workers and segments of a run".
-TEST(HeaderBoundTest, TheTableOfThePage) {
+TEST(HeaderBoundTest, MatchesPage) {
   std::vector<uint32_t> most;
   for (const uint32_t segments : {1, 100, 1000, 2000, 5000, 10'000, 30'000, 40'944, 40'945})
     most.push_back(MostMembers({.segments = segments}));
@@ -166,7 +166,7 @@ TEST(HeaderBoundTest, FewerMembersFitWhereThereAreMoreSegments) {
   EXPECT_EQ(MostMembers({.segments = 65'536}), 0u);
 }
 
-TEST(HeaderBoundTest, AConfigurationThatDoesNotFitIsRefusedWithItsRemedy) {
+TEST(HeaderBoundTest, RefusesTooLargeConfiguration) {
   v1::RunConfig config;
   config.set_max_workers(MostMembers({.segments = 1043}));
   EXPECT_TRUE(CheckHeaderBound(config, {.segments = 1043}).ok());

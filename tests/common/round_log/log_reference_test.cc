@@ -61,7 +61,7 @@ TEST(LogReferenceTest, MembersBeyondTheFirstByteCount) {
   EXPECT_EQ(ReferenceOf(HeaderOf(voices)), kFew);
 }
 
-TEST(LogReferenceTest, AMemberWithoutAHashSaysNothing) {
+TEST(LogReferenceTest, IgnoresMemberWithoutHash) {
   EXPECT_EQ(ReferenceOf(HeaderOf({{7}, {kNone}, {7}})), kFew);
 }
 

@@ -190,7 +190,7 @@ TEST_F(RoundAssemblerTest, FlippedFramesNeverChangeAPayload) {
   }
 }
 
-TEST_F(RoundAssemblerTest, AHigherEpochVoidsWhatWasStaged) {
+TEST_F(RoundAssemblerTest, DropsStagedOnHigherEpoch) {
   const std::vector<Frame> old = Frames(round_, EpochId(1));
   ASSERT_TRUE(AddAll({Open(3, 1), old[0], old[1]}).ok());
   // The new epoch opens the round again and sends all of it.
@@ -207,7 +207,7 @@ TEST_F(RoundAssemblerTest, StagedSegmentsOfAnOldEpochAreNotUsed) {
   ExpectRefused(commit, "round 3: segment 0: the payload is missing");
 }
 
-TEST_F(RoundAssemblerTest, ALowerEpochIsFenced) {
+TEST_F(RoundAssemblerTest, FencesLowerEpoch) {
   ASSERT_TRUE(AddAll({Open(3, 2)}).ok());
   const absl::Status status = AddAll({Frames(round_, EpochId(1))[0]});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

@@ -8,7 +8,7 @@
 namespace distro {
 namespace {
 
-TEST(StatusTest, EveryCodeAndMessageComesBack) {
+TEST(StatusTest, RoundTrips) {
   for (int code = 1; code <= 16; ++code) {
     const absl::Status status(static_cast<absl::StatusCode>(code), "round 42: too late");
     EXPECT_EQ(ToGrpcStatus(status).error_code(), code);
@@ -30,7 +30,7 @@ TEST(StatusTest, LongMessagesAreCutBetweenCharacters) {
   EXPECT_EQ(status.error_message(), message.substr(0, kMaxStatusMessageBytes - 1));
 }
 
-TEST(StatusTest, APeersMessageComesAsItMayBeShown) {
+TEST(StatusTest, EscapesPeersMessage) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::ABORTED, "a\n\u202eb\x1b[2J")),
             absl::AbortedError("a\\n\\u202eb\\x1b[2J"));
 }

@@ -63,7 +63,7 @@ TEST(ParseRunConfigTest, FillsEveryDefault) {
             400);
 }
 
-TEST(ParseRunConfigTest, ARunIsOfDeltasUnlessItSaysOtherwise) {
+TEST(ParseRunConfigTest, DefaultsToDeltas) {
   const auto config = ParseRunConfig(kSmallest);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->method(), v1::METHOD_DELTAS);
@@ -98,7 +98,7 @@ TEST(ParseRunConfigTest, SignsHaveDefaultsOfTheirOwn) {
             327);
 }
 
-TEST(ParseRunConfigTest, AKeyOfTheOtherMethodIsRefused) {
+TEST(ParseRunConfigTest, RefusesKeyOfOtherMethod) {
   ExpectRefused(With(R"("beta": 0.9)"), "beta: has no meaning with method \"deltas\"",
                 "error_decay");
   for (const char* key_value :
@@ -141,7 +141,7 @@ TEST(ParseRunConfigTest, DataMayBeNamedByItsFingerprint) {
     ExpectRefused(named(length, R"(, "workers": "python")"), "data_fingerprint: has ");
 }
 
-TEST(ParseRunConfigTest, ATokenizerMayBePinned) {
+TEST(ParseRunConfigTest, PinsTokenizer) {
   const auto pinned = [](absl::string_view sha256) {
     return With(absl::StrCat(R"("tokenizer_sha256": ")", sha256, "\""));
   };
@@ -169,7 +169,7 @@ TEST(ParseRunConfigTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(ParseRunConfig(With(R"("round_deadline": "2m")"))->round_deadline().seconds(), 120);
 }
 
-TEST(ParseRunConfigTest, TheLeastDeadlineIsFiveSecondsOrTheDeadlineThatIsShorter) {
+TEST(ParseRunConfigTest, DefaultsLeastDeadline) {
   const auto least = [](absl::string_view keys) {
     const auto config = ParseRunConfig(With(keys));
     EXPECT_TRUE(config.ok()) << config.status();
@@ -207,7 +207,7 @@ TEST(ParseRunConfigTest, NamesTheKeyAndTheRemedy) {
   ExpectRefused(With(R"("round_deadline": "inf")"), "round_deadline: ");
 }
 
-TEST(ParseRunConfigTest, ThePythonProgramsSamplesNeedNoLength) {
+TEST(ParseRunConfigTest, NeedsNoLengthForPython) {
   constexpr char kPython[] =
       R"({"name": "a", "rounds": 50, "workers": "python", "samples_per_worker": 2})";
   const absl::StatusOr<v1::RunConfig> config = ParseRunConfig(kPython);
@@ -361,7 +361,7 @@ TEST(RunConfigToJsonTest, IsReadBackToTheSameMessage) {
   }
 }
 
-TEST(RunConfigFileTest, TheExampleIsARun) {
+TEST(RunConfigFileTest, ReadsExample) {
   const std::string path = absl::StrCat(DISTRO_SOURCE_DIR, "/examples/run.json");
   const auto config = ParseRunConfig(*ReadFile(path));
   EXPECT_TRUE(config.ok()) << config.status();

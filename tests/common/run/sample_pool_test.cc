@@ -39,7 +39,7 @@ TEST(SamplePoolTest, GivesOutFromTheFirstIndexOn) {
   EXPECT_THAT(UnreadOf(pool), IsEmpty());
 }
 
-TEST(SamplePoolTest, WhatCameBackIsGivenFirst) {
+TEST(SamplePoolTest, GivesReturnedFirst) {
   SamplePool pool;
   const v1::Slot a = pool.Take("a", 8), b = pool.Take("b", 8), c = pool.Take("c", 8);
   pool.GiveBack(c, 6);
@@ -58,7 +58,7 @@ TEST(SamplePoolTest, NeighboursAreJoined) {
   EXPECT_EQ(UnreadOf(pool), (Ranges{{0, 20}}));
 }
 
-TEST(SamplePoolTest, NothingComesBackOfASlotThatWasRead) {
+TEST(SamplePoolTest, TakesNothingBackOfReadSlot) {
   SamplePool pool;
   pool.GiveBack(pool.Take("a", 8), 8);
   EXPECT_THAT(UnreadOf(pool), IsEmpty());
@@ -73,7 +73,7 @@ TEST(SamplePoolTest, GoesOnFromWhatARecordLists) {
   EXPECT_EQ(later.Take("c", 12).SerializeAsString(), pool.Take("c", 12).SerializeAsString());
 }
 
-TEST(SlotTest, APartIsWhatIsReadThen) {
+TEST(SlotTest, CutsPart) {
   SamplePool pool;
   const v1::Slot a = pool.Take("a", 6);
   pool.Take("b", 6);
@@ -88,7 +88,7 @@ TEST(SlotTest, APartIsWhatIsReadThen) {
 }
 
 // Two rounds are out while a third is given; workers read a part, all or nothing of what they have.
-TEST(SamplePoolTest, EverySampleIsReadOnceAndFewRangesAreOut) {
+TEST(SamplePoolTest, GivesSamplesOnceInFewRanges) {
   constexpr int kWorkers = 7, kSteps = 6, kStep = 4;
   std::mt19937 random(1);
   SamplePool pool;

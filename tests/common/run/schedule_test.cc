@@ -18,7 +18,7 @@ TEST(AssignSlotsTest, GivesConsecutiveSamplesInTheOrderOfNames) {
   EXPECT_EQ(pool.next_sample(), 124);
 }
 
-TEST(AssignSlotsTest, WhoGetsWhatCameBackChangesWithTheRound) {
+TEST(AssignSlotsTest, RotatesWhoGetsReturned) {
   for (const uint64_t round : {3, 4, 5}) {
     SamplePool pool({}, 100);
     pool.GiveBack(ConsecutiveSamples(0, 8), 0);

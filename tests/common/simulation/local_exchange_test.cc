@@ -102,7 +102,7 @@ bool Never(int, uint64_t) { return false; }
 
 class LocalExchangeTest : public ::testing::TestWithParam<int> {};
 
-TEST_P(LocalExchangeTest, EveryWorkerSeesTheSameRoundsAndTheRunEnds) {
+TEST_P(LocalExchangeTest, GivesEqualRoundsToWorkers) {
   const int workers = GetParam();
   LocalAggregator aggregator(MakeRun(workers));
   const std::vector<Seen> seen = RunAll(&aggregator, workers, Never);
@@ -115,7 +115,7 @@ TEST_P(LocalExchangeTest, EveryWorkerSeesTheSameRoundsAndTheRunEnds) {
 }
 
 // The votes of each segment are the sum of the decoded updates.
-TEST_P(LocalExchangeTest, TheResultIsTheSumOfTheUpdates) {
+TEST_P(LocalExchangeTest, SumsUpdates) {
   const int workers = GetParam();
   LocalAggregator aggregator(MakeRun(workers));
   const Layout& layout = *aggregator.run().layout;
@@ -165,7 +165,7 @@ TEST_P(LocalExchangeTest, RecordsAreChainedAndSamplesAreKnownTwoRoundsAhead) {
 
 INSTANTIATE_TEST_SUITE_P(Workers, LocalExchangeTest, ::testing::Values(1, 2, 3, 4));
 
-TEST(LocalExchangeRulesTest, WhoAbstainsIsNotIncludedAndNobodyWaits) {
+TEST(LocalExchangeRulesTest, LeavesOutAbstainers) {
   LocalAggregator aggregator(MakeRun(2));
   const std::vector<Seen> seen = RunAll(&aggregator, 2, [](int worker, uint64_t round) {
     return round == 3 || (worker == 1 && round == 1);
@@ -195,7 +195,7 @@ TEST(LocalExchangeRulesTest, DownloadTopCutsTheVotesAsTheAggregatorDoes) {
             EncodeVotes({layout.manifest().short_hash(), RoundId(2), SegmentId(1)}, kept));
 }
 
-TEST(LocalExchangeRulesTest, AWorkerThatLeavesIsNotWaitedFor) {
+TEST(LocalExchangeRulesTest, GoesOnWithoutLeaver) {
   LocalAggregator aggregator(MakeRun(2));
   LocalExchange stays(&aggregator), goes(&aggregator);
   ASSERT_TRUE(stays.Join(Request(0)).ok());
@@ -220,7 +220,7 @@ TEST(LocalExchangeRulesTest, RefusesWhoDoesNotFit) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(LocalExchangeRulesTest, AnUpdateThatIsNotValidEndsItsWorker) {
+TEST(LocalExchangeRulesTest, EndsWorkerOfInvalidUpdate) {
   LocalAggregator aggregator(MakeRun(1));
   LocalExchange exchange(&aggregator);
   ASSERT_TRUE(exchange.Join(Request(0)).ok());
@@ -256,7 +256,7 @@ LocalRun MakeDeltaRun(int workers) {
   return run;
 }
 
-TEST(LocalExchangeRulesTest, AnUpdateOfDeltasAboveItsCapEndsItsWorker) {
+TEST(LocalExchangeRulesTest, EndsWorkerOfDeltasAboveCap) {
   const LocalRun run = MakeDeltaRun(1);
   for (const int above : {0, 1}) {
     LocalAggregator aggregator(run);
@@ -274,7 +274,7 @@ TEST(LocalExchangeRulesTest, AnUpdateOfDeltasAboveItsCapEndsItsWorker) {
   }
 }
 
-TEST(LocalExchangeRulesTest, TheMediansOfScalesStayWhileOneOfThreeSendsEmptyRecords) {
+TEST(LocalExchangeRulesTest, KeepsMediansDespiteEmptyRecords) {
   const LocalRun run = MakeDeltaRun(3);
   LocalAggregator aggregator(run);
   LocalExchange a(&aggregator), b(&aggregator), c(&aggregator);

@@ -71,7 +71,7 @@ TEST(MetricsRegistryTest, DropsAndCountsWhatWouldPoisonASeries) {
   EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_dropped_values_total 10\n"));
 }
 
-TEST(MetricsRegistryTest, AGaugeHasNoSeriesWhileItsValueIsNotKnown) {
+TEST(MetricsRegistryTest, OmitsUnknownGauge) {
   MetricsRegistry registry("distro_test_");
   Gauge* loss = registry.AddGauge("loss", "Loss.");
   Gauge* lag = registry.AddGauge("lag", "Lag.", {{"kind", "a"}});
@@ -87,7 +87,7 @@ TEST(MetricsRegistryTest, AGaugeHasNoSeriesWhileItsValueIsNotKnown) {
   EXPECT_THAT(MetricsText(registry.Collect()), HasSubstr("distro_test_dropped_values_total 0\n"));
 }
 
-TEST(MetricsRegistryTest, ARoundOfDaysHasABucket) {
+TEST(MetricsRegistryTest, HasBucketOfDays) {
   const std::vector<double> bounds = RoundSecondsBuckets();
   EXPECT_TRUE(std::ranges::is_sorted(bounds, std::ranges::less_equal()));
   EXPECT_EQ(bounds.front(), 0.05);
@@ -147,7 +147,7 @@ TEST(FamilyBuilderTest, LeavesOutWhatAPeerMadeUnreadable) {
             "tokens_total{worker=\"a\"} 12\n");
 }
 
-TEST(ProcessMetricsTest, AllReadingsAreThereAndDocumented) {
+TEST(ProcessMetricsTest, IsDocumented) {
   const auto families = ProcessMetrics();
   EXPECT_THAT(MetricsDocFaults(MetricsPage(), families, "process_"), IsEmpty());
   for (const auto& family : families) {

@@ -57,7 +57,7 @@ std::string Text(const v1::WorkerTelemetry& telemetry, const std::string& worker
   return MetricsText(WorkerFamilies({&readings, 1}));
 }
 
-TEST(WorkerFamiliesTest, ThePageDescribesEveryMetric) {
+TEST(WorkerFamiliesTest, IsDocumented) {
   const v1::WorkerTelemetry telemetry = Full();
   const WorkerReadings readings = {
       .last_report_seconds = 1.0, .telemetry = &telemetry, .failed_writes = {{}}};
@@ -66,7 +66,7 @@ TEST(WorkerFamiliesTest, ThePageDescribesEveryMetric) {
               IsEmpty());
 }
 
-TEST(WorkerFamiliesTest, EveryNumberOfTheMessageIsShownOnce) {
+TEST(WorkerFamiliesTest, ShowsNumbersOfMessageOnce) {
   int numbers = 0;
   v1::WorkerTelemetry telemetry;
   Fill(&telemetry, &numbers);
@@ -99,7 +99,7 @@ TEST(WorkerFamiliesTest, CountersAreThereFromTheStartAndStatesOnceTheyAreKnown) 
   }
 }
 
-TEST(WorkerFamiliesTest, TheLabelWorkerIsTheNameThatWasGiven) {
+TEST(WorkerFamiliesTest, NamesWorkerInLabel) {
   v1::WorkerTelemetry telemetry;
   telemetry.add_gpus()->set_memory_used_bytes(5);
   const std::string text = Text(telemetry, "w-1");

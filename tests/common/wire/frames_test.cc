@@ -9,7 +9,7 @@ namespace {
 
 using absl::StatusCode;
 
-TEST(FramesTest, AllFramesAreFullButTheLast) {
+TEST(FramesTest, AreFullButTheLast) {
   const uint64_t total = 2 * kMaxFrameBytes + 5;
   EXPECT_EQ(FrameBytes(0, total), kMaxFrameBytes);
   EXPECT_EQ(FrameBytes(kMaxFrameBytes, total), kMaxFrameBytes);

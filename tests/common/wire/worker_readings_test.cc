@@ -23,7 +23,7 @@ TEST(RepairTelemetryTest, LeavesGoodReadingsAlone) {
   EXPECT_EQ(now.SerializeAsString(), bytes);
 }
 
-TEST(RepairTelemetryTest, AStateThatIsNotANumberKeepsTheLastOneOrIsLeftOut) {
+TEST(RepairTelemetryTest, KeepsLastStateOverNan) {
   v1::WorkerTelemetry before;
   before.set_loss(2.5);
   v1::WorkerTelemetry now;
@@ -36,7 +36,7 @@ TEST(RepairTelemetryTest, AStateThatIsNotANumberKeepsTheLastOneOrIsLeftOut) {
   EXPECT_FALSE(now.transfer().has_rtt_seconds());
 }
 
-TEST(RepairTelemetryTest, ACounterNeverGoesBack) {
+TEST(RepairTelemetryTest, KeepsCountersRising) {
   v1::WorkerTelemetry before;
   before.set_tokens(10);
   before.mutable_phases()->set_wait(4);
@@ -107,7 +107,7 @@ TEST(RepairTelemetryTest, TakesAFewGpusWithNumbersOfTheirOwn) {
   EXPECT_EQ(now.gpus_size(), 64);
 }
 
-TEST(RepairTelemetryTest, AVersionIsAShortWord) {
+TEST(RepairTelemetryTest, DropsBadVersion) {
   for (const char* bad : {"a b", "\"}", "1.2.3\n", "123456789012345678901234567890123"}) {
     v1::WorkerTelemetry now;
     now.set_version(bad);

@@ -103,7 +103,7 @@ TEST_F(ReplicaDeltasTest, AppliesEveryBlockOnceWithAnyNumberOfThreads) {
 }
 
 // A block of the DCT moves everywhere, another only where it has entries.
-TEST_F(ReplicaDeltasTest, EveryTensorMoves) {
+TEST_F(ReplicaDeltasTest, MovesTensors) {
   const Layout layout = OddLayout(3);
   const TensorBuffer begin = SomeParameters(layout);
   Replica replica = MakeReplica(layout);
@@ -122,7 +122,7 @@ TEST_F(ReplicaDeltasTest, EveryTensorMoves) {
 
 // The result is as good as any but for the cap of the last tensor, whose blocks have codes from 190
 // on.
-TEST_F(ReplicaDeltasTest, AResultAboveItsCapIsDamageAndChangesNothing) {
+TEST_F(ReplicaDeltasTest, RefusesResultAboveCap) {
   const Layout layout = OddLayout(3);
   BuiltRound built = BuildDeltaRound(layout, RoundId(5), 77);
   built.header.mutable_step()->mutable_deltas()->mutable_caps()->back() = static_cast<char>(189);

@@ -44,7 +44,7 @@ def with_included(page):
 class EvaluateTest(ExampleTest):
     script = "finetune.py"
 
-    def test_a_published_checkpoint(self):
+    def test_takes_checkpoint(self):
         space = self.workspace
         tokenizer = models.byte_tokenizer()
         base, initial, data = (space.folder / name for name in ("base", "initial", "chat.jsonl"))
@@ -69,7 +69,7 @@ class EvaluateTest(ExampleTest):
         self.assertEqual(results["n-samples"]["own_questions"]["effective"], len(QUESTIONS))
         self.assertAlmostEqual(results["results"]["own_questions"]["acc,none"], share)
 
-    def test_the_tasks_of_the_report_have_these_names(self):
+    def test_names_tasks_of_report(self):
         table = re.findall(r"^\| .* \| `(\w+)` \| `(\w+)` \|", PAGE, re.M)
         self.assertEqual(len(table), 6)
         known = lm_eval.tasks.TaskManager()

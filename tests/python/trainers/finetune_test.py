@@ -37,7 +37,7 @@ class FinetuneTest(ExampleTest):
         return self.start_script(name, "train", "--aggregator", aggregator.grpc, "--insecure", "--model", model, "--data", self.data,
                                  "--name", name, "--out", self.workspace.folder / name, *flags)
 
-    def test_a_whole_model(self):
+    def test_trains_model(self):
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial)
         aggregator = self.start_run(self.initial, rounds=ROUNDS, start_workers=3, min_workers=3, peak_learning_rate=0.02)
         workers = [self.train("plain", aggregator, self.base),
@@ -69,7 +69,7 @@ class FinetuneTest(ExampleTest):
                 self.assertTrue(list((self.workspace.folder / worker.name).glob("*.safetensors")), "saved")
             aggregator.kill()
 
-    def test_an_adapter_on_a_frozen_base_in_bf16(self):
+    def test_trains_adapter_on_bf16_base(self):
         adapter = ("--lora", "4", "--dtype", "bfloat16")
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, *adapter)
         aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.1)
@@ -94,7 +94,7 @@ class FinetuneTest(ExampleTest):
                  for name, value in adapted.state_dict().items()}
         self.assertTrue(all(torch.equal(value, whole[name]) for name, value in before.items()), "the model under it stays")
 
-    def test_a_base_that_is_another_is_refused(self):
+    def test_refuses_other_base(self):
         other = self.workspace.folder / "other"
         models.save(models.qwen(self.tokenizer, seed=2), self.tokenizer, other)
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, "--lora", "4")
@@ -143,17 +143,17 @@ class ConversationsTest(ExampleTest):
         self.assertEqual(batch["attention_mask"].sum(1).tolist(), [len(data[0]["labels"]), len(data[1]["labels"])])
         self.assertTrue((batch["labels"][batch["attention_mask"] == 0] == -100).all())
 
-    def test_a_line_without_an_answer_is_named(self):
+    def test_names_line_without_answer(self):
         for turns, length in (([("user", "Hi")], 100), ([("user", "a" * 50), ("assistant", "x")], 20)):
             with self.assertRaisesRegex(ValueError, "line 1: no answer"):
                 self.data(turns, length=length)[0]
 
-    def test_a_template_that_rewrites_earlier_turns_is_refused(self):
+    def test_refuses_template_that_rewrites_turns(self):
         self.tokenizer.chat_template = "{{ messages | length }}" + models.TEMPLATE
         with self.assertRaisesRegex(ValueError, "line 1: the template"):
             self.data([("user", "Hi"), ("assistant", "Hello")])[0]
 
-    def test_the_fingerprint_is_of_all_that_makes_a_sample(self):
+    def test_has_fingerprint_of_all_settings(self):
         turns = [("user", "Hi"), ("assistant", "Hello")]
         same = {self.data(turns).fingerprint, self.data(turns).fingerprint}
         other = {self.data(turns, turns).fingerprint, self.data(turns, length=99).fingerprint}

@@ -81,7 +81,7 @@ class TrainerTest(ExampleTest):
         self.assertAlmostEqual(run.summary()["last_evaluation_loss"], held_out, places=3)
         self.assertEqual((args.max_steps, args.gradient_accumulation_steps), (-1, 1), "the user's arguments stay")
 
-    def test_an_optimizer_and_a_schedule_of_the_user(self):
+    def test_takes_optimizer_and_schedule(self):
         run, model = self.join()
         inner = torch.optim.SGD(model.parameters(), lr=0.2)
         schedule = torch.optim.lr_scheduler.LambdaLR(inner, lambda step: 1 / (step + 1))
@@ -118,7 +118,7 @@ class TrainerTest(ExampleTest):
         trainer.train()
         self.assertEqual((trainer.state.global_step, run.done), (12, True))
 
-    def test_what_cannot_be_in_a_run_is_refused(self):
+    def test_refuses_what_cannot_be_in_run(self):
         run, model = self.join()
         for args, more, what in (
                 ({"auto_find_batch_size": True}, {}, "auto_find_batch_size"),

@@ -175,7 +175,7 @@ TEST_F(AcceptorTest, AcceptsNobodyAfterItsStop) {
   EXPECT_FALSE(died_.HasBeenNotified());
 }
 
-TEST(SocketTest, AnotherFileWithTheSameNumberIsLeftAlone) {
+TEST(SocketTest, SparesOtherFileWithSameNumber) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
   std::optional<SocketName> name = NameSocket(pair[0]);
@@ -188,7 +188,7 @@ TEST(SocketTest, AnotherFileWithTheSameNumberIsLeftAlone) {
   close(pair[1]);
 }
 
-TEST(SocketTest, ADisconnectTakesWhatWasNotReadYet) {
+TEST(SocketTest, DropsUnreadOnDisconnect) {
   auto sockets = ListeningSockets::Open("127.0.0.1", 0);
   ASSERT_TRUE(sockets.ok());
   LoopbackClient client;
@@ -204,7 +204,7 @@ TEST(SocketTest, ADisconnectTakesWhatWasNotReadYet) {
   close(fd);
 }
 
-TEST(SocketTest, AClosedSocketHasNoName) {
+TEST(SocketTest, IgnoresClosedSocket) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   const std::optional<SocketName> name = NameSocket(fd);
   close(fd);

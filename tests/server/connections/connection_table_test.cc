@@ -63,7 +63,7 @@ class DefaultLimitsTest : public ConnectionTableTest {
   DefaultLimitsTest() : ConnectionTableTest(ConnectionLimits()) {}
 };
 
-TEST_F(ConnectionTableTest, ACredentialMakesAConnectionNobodysNoMore) {
+TEST_F(ConnectionTableTest, AuthenticatesByCredential) {
   Come("a", 1);
   EXPECT_EQ(table_.anonymous(), 1);
   Show("a", 1, "worker w");
@@ -71,7 +71,7 @@ TEST_F(ConnectionTableTest, ACredentialMakesAConnectionNobodysNoMore) {
   EXPECT_EQ(table_.authenticated(), 1);
 }
 
-TEST_F(ConnectionTableTest, AClosedConnectionIsCountedDown) {
+TEST_F(ConnectionTableTest, CountsClosedConnectionDown) {
   const ConnectionId one = Come("a", 1);
   const ConnectionId two = Come("a", 2);
   Show("a", 2, "worker w");
@@ -84,7 +84,7 @@ TEST_F(ConnectionTableTest, AClosedConnectionIsCountedDown) {
   for (const uint64_t count : table_.ends()) EXPECT_EQ(count, 0);
 }
 
-TEST_F(ConnectionTableTest, ThePortOfAClosedConnectionMayComeAgainBeforeTheTableHearsOfIt) {
+TEST_F(ConnectionTableTest, TakesPortAgainBeforeClose) {
   const ConnectionId old = Come("a", 1);
   const ConnectionId anew = Come("a", 1);
   EXPECT_EQ(table_.anonymous(), 1);
@@ -96,7 +96,7 @@ TEST_F(ConnectionTableTest, ThePortOfAClosedConnectionMayComeAgainBeforeTheTable
   EXPECT_EQ(table_.authenticated(), 0);
 }
 
-TEST_F(ConnectionTableTest, WhoStaysAnonymousForTooLongIsEnded) {
+TEST_F(ConnectionTableTest, EndsAnonymousAfterTimeout) {
   const ConnectionId id = Come("a", 1);
   now_ += absl::Seconds(9);
   Come("b", 1);
@@ -107,7 +107,7 @@ TEST_F(ConnectionTableTest, WhoStaysAnonymousForTooLongIsEnded) {
   EXPECT_EQ(Count(ConnectionEnd::kNoCredential), 1);
 }
 
-TEST_F(ConnectionTableTest, WhoSendsTooMuchAnonymouslyIsEnded) {
+TEST_F(ConnectionTableTest, EndsAnonymousThatSendsMuch) {
   const ConnectionId id = Come("a", 1);
   EXPECT_TRUE(table_.Observe(id, {.received = 32 * kKiB}, now_));
   EXPECT_THAT(Ended(), IsEmpty());
@@ -126,7 +126,7 @@ TEST_F(ConnectionTableTest, WithACredentialTimeAndBytesOfMessagesAreFree) {
   EXPECT_THAT(Ended(), IsEmpty());
 }
 
-TEST_F(ConnectionTableTest, OneMoreOfAnAddressEndsItsOldest) {
+TEST_F(ConnectionTableTest, EndsOldestOfFullAddress) {
   const ConnectionId first = Come("a", 1);
   Come("b", 1);
   Come("a", 2);
@@ -137,7 +137,7 @@ TEST_F(ConnectionTableTest, OneMoreOfAnAddressEndsItsOldest) {
   EXPECT_EQ(table_.anonymous(), 4);
 }
 
-TEST_F(ConnectionTableTest, OneMoreOfAllEndsTheOldestOfTheAddressThatHasMost) {
+TEST_F(ConnectionTableTest, EndsOldestOfBusiestAddress) {
   Come("a", 1);
   const ConnectionId first_of_b = Come("b", 1);
   Come("b", 2);
@@ -149,7 +149,7 @@ TEST_F(ConnectionTableTest, OneMoreOfAllEndsTheOldestOfTheAddressThatHasMost) {
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(first_of_b, " made_room")));
 }
 
-TEST_F(ConnectionTableTest, OneMoreOfACredentialEndsItsOldest) {
+TEST_F(ConnectionTableTest, EndsOldestOfCredential) {
   const ConnectionId first = Come("a", 1);
   Show("a", 1, "worker w");
   Come("a", 2);
@@ -173,7 +173,7 @@ TEST_F(ConnectionTableTest, MoreThanTheProcessCanHoldAreRefused) {
 }
 
 // 256 KiB at once and 32 KiB a second, 4 KiB a connection.
-TEST_F(DefaultLimitsTest, AnAddressMayBeginSoManyAnonymousConnectionsAndThenItsRate) {
+TEST_F(DefaultLimitsTest, LimitsAnonymousConnectionsOfAddress) {
   int admitted = 0;
   const auto come = [&] { return !table_.Admit(From("a", ++admitted), now_).refused; };
   while (come()) {
@@ -187,7 +187,7 @@ TEST_F(DefaultLimitsTest, AnAddressMayBeginSoManyAnonymousConnectionsAndThenItsR
   EXPECT_FALSE(table_.Admit(From("b", 1), now_).refused);
 }
 
-TEST_F(DefaultLimitsTest, WhatAnAnonymousConnectionSendsIsChargedToo) {
+TEST_F(DefaultLimitsTest, ChargesBytesOfAnonymous) {
   for (int i = 0; i < 40; ++i) {
     const ConnectionTable::Admission admission = table_.Admit(From("a", i), now_);
     if (admission.refused) {
@@ -199,7 +199,7 @@ TEST_F(DefaultLimitsTest, WhatAnAnonymousConnectionSendsIsChargedToo) {
   FAIL() << "40 connections with 16 KiB each are more than 256 KiB";
 }
 
-TEST_F(DefaultLimitsTest, TheLastBytesOfAnEndedConnectionAreChargedToo) {
+TEST_F(DefaultLimitsTest, ChargesLastBytesOfEnded) {
   const ConnectionId id = Come("a", 1);
   for (int i = 0; i < 17; ++i) table_.OnRefusedCall("a:1", now_);
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " calls")));
@@ -207,7 +207,7 @@ TEST_F(DefaultLimitsTest, TheLastBytesOfAnEndedConnectionAreChargedToo) {
   EXPECT_EQ(table_.Admit(From("a", 2), now_).refused, ConnectionEnd::kRate);
 }
 
-TEST_F(DefaultLimitsTest, ACredentialGivesBackWhatItsConnectionCost) {
+TEST_F(DefaultLimitsTest, RefundsOnCredential) {
   for (int i = 0; i < 1000; ++i) {
     const ConnectionId id = Come("a", i);
     Show("a", i, absl::StrCat("worker ", i));
@@ -226,7 +226,7 @@ TEST_F(DefaultLimitsTest, StrangersOfManyAddressesKeepStrangersOutAndNobodyElse)
   EXPECT_FALSE(table_.Admit(From("stranger", 2), now_).refused);
 }
 
-TEST_F(DefaultLimitsTest, AnAddressThatShowedACredentialIsRememberedForADay) {
+TEST_F(DefaultLimitsTest, RemembersAddressForADay) {
   const ConnectionId id = Come("known", 1);
   Show("known", 1, "worker w");
   table_.Closed(id);
@@ -245,7 +245,7 @@ TEST_F(DefaultLimitsTest, AnAddressThatShowedACredentialIsRememberedForADay) {
 }
 
 // A day of normal traffic earns no credit for a flood of headers.
-TEST_F(ConnectionTableTest, WhatIsExplainedIsNotSavedUp) {
+TEST_F(ConnectionTableTest, SavesNoCreditUp) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "archiver x");
   table_.Observe(id, {.received = 1 * kKiB, .acknowledged = 1'000'000'000 * kKiB}, now_);
@@ -261,7 +261,7 @@ TEST_F(ConnectionTableTest, MoreCallsThanTheRateEndAConnection) {
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " calls")));
 }
 
-TEST_F(ConnectionTableTest, ANewConnectionDoesNotMakeACredentialForgotten) {
+TEST_F(ConnectionTableTest, RemembersRateOfCredential) {
   Come("a", 1);
   for (int i = 0; i < 61; ++i) Show("a", 1, "worker w");
   const ConnectionId second = Come("a", 2);
@@ -290,7 +290,7 @@ TEST_F(ConnectionTableTest, RefusedCallsOnAConnectionWithACredentialAreCallsOfIt
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " calls")));
 }
 
-TEST_F(ConnectionTableTest, TheOwnerIsWokenForWhatAHandlerEnded) {
+TEST_F(ConnectionTableTest, WakesOwner) {
   int woken = 0;
   table_.SetWake([&woken] { ++woken; });
   Come("a", 1);
@@ -302,7 +302,7 @@ TEST_F(ConnectionTableTest, TheOwnerIsWokenForWhatAHandlerEnded) {
   EXPECT_EQ(woken, 1);
 }
 
-TEST_F(DefaultLimitsTest, WhoTookTooMuchWithACredentialPaysForFurtherConnections) {
+TEST_F(DefaultLimitsTest, ChargesFurtherConnectionsOfCredential) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "worker w");
   table_.Observe(id, {.received = 17'000 * kKiB}, now_);
@@ -324,7 +324,7 @@ TEST_F(ConnectionTableTest, BytesBeyondMessagesEndAConnection) {
   EXPECT_THAT(Ended(), ElementsAre(absl::StrCat(id, " overhead")));
 }
 
-TEST_F(ConnectionTableTest, AMessageOnItsWayCountsAsOverheadUntilItsHandlerHasIt) {
+TEST_F(ConnectionTableTest, CountsMessageUntilHandled) {
   const ConnectionId id = Come("a", 1);
   Show("a", 1, "worker w");
   for (int i = 1; i <= 100; ++i) {

@@ -22,7 +22,7 @@ TEST(ListeningSocketsTest, TakesAFreePort) {
   EXPECT_EQ(sockets->fds().size(), 1);
 }
 
-TEST(ListeningSocketsTest, APortInUseIsUnavailableAndNamed) {
+TEST(ListeningSocketsTest, NamesPortInUse) {
   const auto first = ListeningSockets::Open("127.0.0.1", 0);
   ASSERT_TRUE(first.ok());
   const auto second = ListeningSockets::Open("127.0.0.1", first->port());
@@ -31,30 +31,30 @@ TEST(ListeningSocketsTest, APortInUseIsUnavailableAndNamed) {
               HasSubstr(std::to_string(first->port()) + " (Address already in use)"));
 }
 
-TEST(ListeningSocketsTest, APortInUseIsUnavailableForAnyAddressToo) {
+TEST(ListeningSocketsTest, RefusesUsedPortForAnyAddress) {
   const auto first = ListeningSockets::Open("0.0.0.0", 0);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(ListeningSockets::Open("0.0.0.0", first->port()).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
-TEST(ListeningSocketsTest, AnAddressOfAnotherMachineIsUnavailable) {
+TEST(ListeningSocketsTest, RefusesAddressOfOtherMachine) {
   EXPECT_EQ(ListeningSockets::Open("192.0.2.1", 0).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(ListeningSocketsTest, AHostThatNamesNothingIsInvalid) {
+TEST(ListeningSocketsTest, RefusesInvalidHost) {
   EXPECT_EQ(ListeningSockets::Open("no host", 0).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ListeningSocketsTest, AnyIpv4AddressIsNotOneOfIpv6) {
+TEST(ListeningSocketsTest, LeavesIpv6FreeOnIpv4) {
   const auto sockets = ListeningSockets::Open("0.0.0.0", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
   EXPECT_TRUE(LoopbackClient().Connect(sockets->port()));
   EXPECT_TRUE(ListeningSockets::Open("::1", sockets->port()).ok() || !HasIpv6());
 }
 
-TEST(ListeningSocketsTest, AnyAddressTakesBothFamilies) {
+TEST(ListeningSocketsTest, ListensOnBothFamilies) {
   const auto sockets = ListeningSockets::Open("::", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
   EXPECT_TRUE(LoopbackClient().Connect(sockets->port()));
@@ -62,7 +62,7 @@ TEST(ListeningSocketsTest, AnyAddressTakesBothFamilies) {
 }
 
 // Of the tests' own tool: what a test starts again finds its port free.
-TEST(ListeningSocketsTest, AHeldPortIsFreeForEveryStartAndForNobodyInBetween) {
+TEST(ListeningSocketsTest, OpensHeldPort) {
   const HeldPort held;
   for (int start = 0; start < 3; ++start) {
     {

@@ -18,7 +18,7 @@ TEST(ByteBudgetTest, GivesNoMoreThanTheLimit) {
   EXPECT_EQ(budget.used(), 60u);
 }
 
-TEST(ByteBudgetTest, AMovedShareIsGivenBackOnce) {
+TEST(ByteBudgetTest, TakesMovedShareBackOnce) {
   ByteBudget budget(100);
   {
     auto share = budget.Take(60);

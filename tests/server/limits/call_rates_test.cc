@@ -24,13 +24,13 @@ class CallRatesTest : public ::testing::Test {
   CallRates rates_{kRate, &clock_};
 };
 
-TEST_F(CallRatesTest, ABurstAndThenTheRate) {
+TEST_F(CallRatesTest, AllowsBurstThenRate) {
   EXPECT_EQ(CallsOf("a"), kBurst);
   clock_.Advance(absl::Seconds(1));
   EXPECT_EQ(CallsOf("a"), static_cast<int>(kRate));
 }
 
-TEST_F(CallRatesTest, ARefusalSaysWhenToComeBack) {
+TEST_F(CallRatesTest, SaysWhenToRetry) {
   EXPECT_EQ(CallsOf("a", kHeavyCall), kBurst / static_cast<int>(kHeavyCall));
   const absl::Status status = rates_.Take("a", kHeavyCall);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -59,7 +59,7 @@ TEST_F(CallRatesTest, InventedNamesShareARateAndAreForgotten) {
   EXPECT_EQ(rates_.names(), 1u);
 }
 
-TEST(CallsPerSecondTest, AShortHeartbeatIntervalAllowsMore) {
+TEST(CallsPerSecondTest, RisesForShortHeartbeats) {
   const ServiceLimits limits;
   EXPECT_EQ(CallsPerSecond(limits, absl::Seconds(2)), limits.calls_per_second);
   EXPECT_EQ(CallsPerSecond(limits, absl::Hours(1)), limits.calls_per_second);

@@ -8,7 +8,7 @@
 namespace distro::server {
 namespace {
 
-TEST(ServiceLimitsTest, TheDefaultsAreValid) { EXPECT_TRUE(ServiceLimits().Validate().ok()); }
+TEST(ServiceLimitsTest, IsValid) { EXPECT_TRUE(ServiceLimits().Validate().ok()); }
 
 TEST(ServiceLimitsTest, ValuesOutsideTheirRangeAreNamed) {
   const struct {

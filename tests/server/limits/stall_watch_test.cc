@@ -13,7 +13,7 @@ TEST(StallWatchTest, SilenceStalls) {
   EXPECT_TRUE(watch.Stalled(At(15)));
 }
 
-TEST(StallWatchTest, ATrickleStalls) {
+TEST(StallWatchTest, FindsTrickle) {
   StallWatch watch(At(10), 100, At(0));
   for (int i = 1; i < 10; ++i) watch.Moved(9, At(i));
   EXPECT_TRUE(watch.Stalled(At(10)));
@@ -35,7 +35,7 @@ TEST(StallWatchTest, ProgressCountsHoweverSmall) {
   EXPECT_TRUE(watch.Stalled(At(19)));
 }
 
-TEST(StallWatchTest, TheTimeThatWeTakeDoesNotCount) {
+TEST(StallWatchTest, LeavesOutOurTime) {
   StallWatch watch(At(10), 100, At(0));
   watch.Pause(At(6));
   watch.Pause(At(7));

@@ -15,7 +15,7 @@ TEST(TokenBucketTest, GivesABurstAndThenTheRate) {
   EXPECT_EQ(bucket.Take(1, absl::Milliseconds(5500)), absl::Milliseconds(10));
 }
 
-TEST(TokenBucketTest, ARefusalTakesNothing) {
+TEST(TokenBucketTest, RefusesForFree) {
   TokenBucket bucket(100, 100, kNone);
   EXPECT_EQ(bucket.Take(60, kNone), kNone);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(bucket.Take(50, kNone), absl::Milliseconds(100));
@@ -32,7 +32,7 @@ TEST(TokenBucketTest, SavesNoMoreThanABurst) {
   EXPECT_GT(bucket.Take(1, absl::Hours(1)), kNone);
 }
 
-TEST(TokenBucketTest, AChargeMayLeaveADebtThatTheRatePays) {
+TEST(TokenBucketTest, PaysDebtByRate) {
   TokenBucket bucket(100, 200, kNone);
   bucket.Charge(500, kNone);
   EXPECT_TRUE(bucket.Empty(kNone));
@@ -41,7 +41,7 @@ TEST(TokenBucketTest, AChargeMayLeaveADebtThatTheRatePays) {
   EXPECT_EQ(bucket.Take(100, absl::Seconds(4)), kNone);
 }
 
-TEST(TokenBucketTest, WhatIsGivenBackPaysADebtAndFillsNoMoreThanABurst) {
+TEST(TokenBucketTest, RefillsUpToBurst) {
   TokenBucket bucket(100, 200, kNone);
   bucket.Charge(500, kNone);
   bucket.GiveBack(301, kNone);

@@ -62,7 +62,7 @@ TEST_F(AdmissionStoreTest, IsDurableBeforeItReturns) {
                                         DiskOperation::kRename, DiskOperation::kFsyncFolder}));
 }
 
-TEST_F(AdmissionStoreTest, AWriteThatFailsChangesNothingInMemoryAndCanBeDoneAgain) {
+TEST_F(AdmissionStoreTest, RetriesFailedWrite) {
   auto store = Open();
   for (int n = 0; n < 6; ++n) {
     disk_.FailNth(n, EROFS);

@@ -95,7 +95,7 @@ class CommitFaultsTest : public LogFixture {
   uint64_t expected_hash_ = 0;
 };
 
-TEST_F(CommitFaultsTest, ACommitIsTheseOperations) {
+TEST_F(CommitFaultsTest, KeepsThisOrder) {
   std::vector<DiskOperation> operations;
   for (const DiskCall& call : CallsOfACommit()) operations.push_back(call.operation);
   EXPECT_EQ(operations, (std::vector<DiskOperation>{
@@ -105,17 +105,17 @@ TEST_F(CommitFaultsTest, ACommitIsTheseOperations) {
                             DiskOperation::kFsyncFolder, DiskOperation::kUnlink}));
 }
 
-TEST_F(CommitFaultsTest, EachOperationFailsOnce) { ExpectThatEachOperationMayFail(); }
+TEST_F(CommitFaultsTest, RetriesOperations) { ExpectThatEachOperationMayFail(); }
 
 // Then the temporary file loses its name with the final one.
-TEST_F(CommitFaultsTest, EachOperationFailsOnceWithoutHardLinks) {
+TEST_F(CommitFaultsTest, RetriesOperationsWithoutLinks) {
   testing::FileSystemCalls calls;
   calls.Fail("link", EPERM);
   ExpectThatEachOperationMayFail();
 }
 
 // The temporary file that cannot be removed is no harm: the next start does it.
-TEST_F(CommitFaultsTest, ATemporaryFileThatStaysDoesNotMatter) {
+TEST_F(CommitFaultsTest, ToleratesLeftTemporaryFile) {
   disk_.Fail({.operation = DiskOperation::kUnlink});
   disk_.Fail({.operation = DiskOperation::kFsync, .times = 1});
   EXPECT_FALSE(Write(rounds_.get()).ok());
@@ -127,7 +127,7 @@ TEST_F(CommitFaultsTest, ATemporaryFileThatStaysDoesNotMatter) {
 }
 
 // After a failed fsync the next one of the same file may succeed although the data is lost.
-TEST_F(CommitFaultsTest, AFileWhoseFsyncFailedIsNeverUsedAgain) {
+TEST_F(CommitFaultsTest, DiscardsFileOfFailedFsync) {
   disk_.Fail({.operation = DiskOperation::kFsync, .error_number = EIO, .times = 1});
   const size_t before = disk_.calls().size();
   ASSERT_FALSE(Write(rounds_.get()).ok());
@@ -144,7 +144,7 @@ TEST_F(CommitFaultsTest, AFileWhoseFsyncFailedIsNeverUsedAgain) {
 }
 
 // A caller that reports a failure once instead of at every attempt compares the text.
-TEST_F(CommitFaultsTest, AFailureThatStaysHasTheSameMessage) {
+TEST_F(CommitFaultsTest, RepeatsMessageOfFailure) {
   disk_.Fail({.operation = DiskOperation::kWrite, .error_number = ENOSPC});
   const absl::Status first = Write(rounds_.get());
   EXPECT_THAT(std::string(first.message()), HasSubstr("write " + Path(kFinalName)));
@@ -153,7 +153,7 @@ TEST_F(CommitFaultsTest, AFailureThatStaysHasTheSameMessage) {
 
 // The folder's fsync fails, and then so does taking the final name back: the record is there, but
 // nobody was told.
-TEST_F(CommitFaultsTest, AFinalNameThatCannotBeTakenBackIsNotFenced) {
+TEST_F(CommitFaultsTest, RetriesToTakeFinalNameBack) {
   const auto fail = [&] {
     disk_.Fail({.operation = DiskOperation::kFsyncFolder, .error_number = EIO, .times = 1});
     disk_.Fail({.operation = DiskOperation::kUnlink, .error_number = EROFS});
@@ -172,7 +172,7 @@ TEST_F(CommitFaultsTest, AFinalNameThatCannotBeTakenBackIsNotFenced) {
 
 // Another process on the folder removes our temporary file when it starts, and writes one of its
 // own.
-TEST_F(CommitFaultsTest, ATemporaryFileOfAnotherProcessIsNeverLinked) {
+TEST_F(CommitFaultsTest, NeverLinksFileOfOtherProcess) {
   auto writer = *rounds_->Begin(RoundId(1));
   const testing::BuiltRound round = Next(*rounds_);
   for (uint32_t i = 0; i < layout_.segments(); ++i) {
@@ -186,7 +186,7 @@ TEST_F(CommitFaultsTest, ATemporaryFileOfAnotherProcessIsNeverLinked) {
   ExpectARetryCommits();
 }
 
-TEST_F(CommitFaultsTest, AForeignFileUnderTheFinalNameStays) {
+TEST_F(CommitFaultsTest, KeepsForeignFinalFile) {
   auto other = RoundLog::Open(Dir(), &layout_, 0, Disk::Real(), &log_);
   auto writer = *rounds_->Begin(RoundId(1));
   const testing::BuiltRound round = Next(*rounds_);
@@ -200,7 +200,7 @@ TEST_F(CommitFaultsTest, AForeignFileUnderTheFinalNameStays) {
   EXPECT_TRUE(std::filesystem::exists(Path(kFinalName)));
 }
 
-TEST_F(CommitFaultsTest, TheStartRecordToo) {
+TEST_F(CommitFaultsTest, RetriesTheStart) {
   for (int n = 0; n < 6; ++n) {
     StartAgain();
     rounds_.reset();
@@ -220,7 +220,7 @@ TEST_F(CommitFaultsTest, TheStartRecordToo) {
 }
 
 // The files after a kill before each operation.
-TEST_F(CommitFaultsTest, AKillAtEachOperationLeavesTheRoundOrNothing) {
+TEST_F(CommitFaultsTest, LeavesRoundOrNothingAfterKill) {
   std::vector<std::string> copies;
   std::vector<DiskOperation> operations;
   disk_.SetHook([&](const DiskCall& call, uint64_t n) {
@@ -247,7 +247,7 @@ TEST_F(CommitFaultsTest, AKillAtEachOperationLeavesTheRoundOrNothing) {
 
 // A round that a killed process linked, but did not make durable, is made durable before it is
 // announced.
-TEST_F(CommitFaultsTest, AStartMakesTheNamesDurableThatItFound) {
+TEST_F(CommitFaultsTest, SyncsFoundNamesAtStart) {
   rounds_.reset();
   const int before = disk_.count(DiskOperation::kFsyncFolder);
   ASSERT_TRUE(Open().ok());

@@ -45,7 +45,7 @@ class CreateRunFaultsTest : public LogFixture {
   std::string Data() const { return folder_.File("data"); }
 };
 
-TEST_F(CreateRunFaultsTest, EachOperationOfACreationFailsOnce) {
+TEST_F(CreateRunFaultsTest, RetriesCreation) {
   int failures = 0;
   for (const bool half_done : {false, true}) {
     for (int n = 0;; ++n) {
@@ -74,7 +74,7 @@ TEST_F(CreateRunFaultsTest, EachOperationOfACreationFailsOnce) {
   EXPECT_GE(failures, 30);
 }
 
-TEST_F(CreateRunFaultsTest, AKillAtEachOperationLeavesAWholeRunOrNone) {
+TEST_F(CreateRunFaultsTest, LeavesRunOrNothingAfterKill) {
   auto store = *OpenStore(Data(), &disk_);
   std::vector<std::string> copies;
   disk_.SetHook([&](const DiskCall&, uint64_t n) {
@@ -99,7 +99,7 @@ TEST_F(CreateRunFaultsTest, AKillAtEachOperationLeavesAWholeRunOrNone) {
 }
 
 // A start that cannot write must not serve; the next one can.
-TEST_F(CreateRunFaultsTest, EachOperationOfAStartFailsOnce) {
+TEST_F(CreateRunFaultsTest, RetriesStart) {
   std::string run_id;
   EpochId epoch;
   {

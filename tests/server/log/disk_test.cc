@@ -53,7 +53,7 @@ TEST_F(DiskTest, DoesWhatItSays) {
   EXPECT_FALSE(std::filesystem::exists(File("a/two")));
 }
 
-TEST_F(DiskTest, AnAnswerAboutAPathIsNotAFailureOfTheDisk) {
+TEST_F(DiskTest, AnswersAboutPathsWithoutFault) {
   WriteNew("one", "1");
   WriteNew("two", "2");
   for (const absl::Status& status :
@@ -79,7 +79,7 @@ TEST_F(DiskTest, WithoutHardLinksANewNameReplacesNothingEither) {
   }
 }
 
-TEST_F(DiskTest, AFileSystemWithoutNewNamesIsNamedWithTheRemedy) {
+TEST_F(DiskTest, SaysWhereNewNamesAreMissing) {
   testing::FileSystemCalls calls;
   calls.Fail("link", EPERM);
   calls.Fail("renameat2", EINVAL);
@@ -92,7 +92,7 @@ TEST_F(DiskTest, AFileSystemWithoutNewNamesIsNamedWithTheRemedy) {
   EXPECT_EQ(*ReadFile(File("from")), "new");
 }
 
-TEST_F(DiskTest, AFolderIsMadeDurableInItsParent) {
+TEST_F(DiskTest, SyncsParentOfNewFolder) {
   testing::FileSystemCalls calls;
   ASSERT_TRUE(disk_->CreateFolder(File("a/b")).ok());
   EXPECT_EQ(std::ranges::count_if(
@@ -102,7 +102,7 @@ TEST_F(DiskTest, AFolderIsMadeDurableInItsParent) {
   EXPECT_EQ(FailedDiskOperation(disk_->CreateFolder(File("c"))), DiskOperation::kCreateFolder);
 }
 
-TEST_F(DiskTest, AFileSystemThatCannotSyncFoldersIsNoFailure) {
+TEST_F(DiskTest, ToleratesFoldersThatCannotSync) {
   testing::FileSystemCalls calls;
   calls.Fail("fsync_folder", EINVAL);
   EXPECT_TRUE(WriteAtomically(disk_, File("f"), "bytes").ok());
@@ -111,7 +111,7 @@ TEST_F(DiskTest, AFileSystemThatCannotSyncFoldersIsNoFailure) {
             DiskOperation::kFsyncFolder);
 }
 
-TEST_F(DiskTest, AnErrorNamesOperationPathAndCause) {
+TEST_F(DiskTest, NamesOperationAndPathOfError) {
   for (const int full : {ENOSPC, EDQUOT}) {
     const absl::Status status = DiskError(DiskOperation::kFsyncFolder, full, "/some/where");
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -134,7 +134,7 @@ TEST_F(DiskTest, WritesAtomically) {
   EXPECT_FALSE(std::filesystem::exists(File("f.tmp")));
 }
 
-TEST_F(DiskTest, AnAtomicWriteThatFailsLeavesOneOfTheTwo) {
+TEST_F(DiskTest, KeepsOldOrNewBytes) {
   testing::FaultyDisk disk;
   for (const bool half_done : {false, true}) {
     for (int n = 0; n < 6; ++n) {
@@ -153,7 +153,7 @@ TEST_F(DiskTest, AnAtomicWriteThatFailsLeavesOneOfTheTwo) {
   }
 }
 
-TEST_F(DiskTest, AFaultyDiskDoesWhatATestSays) {
+TEST_F(DiskTest, FailsAsTestSays) {
   testing::FaultyDisk disk;
   disk.Fail({.operation = DiskOperation::kCreate,
              .path_part = "bad",

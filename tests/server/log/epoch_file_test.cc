@@ -65,7 +65,7 @@ TEST_F(EpochFileTest, IsHigherAtEveryStartAlsoWhenNoTimePasses) {
 }
 
 // The previous start does not determine it: that may have been on another machine.
-TEST_F(EpochFileTest, AFolderAndItsCopyThatStartWithinASecondDiffer) {
+TEST_F(EpochFileTest, DiffersFromCopyOfSameSecond) {
   ASSERT_TRUE(Raise(false).ok());
   const std::string copy = Stored();
   for (const absl::Duration later : {absl::ZeroDuration(), absl::Seconds(30)}) {
@@ -85,18 +85,18 @@ TEST_F(EpochFileTest, OnlyTheRandomBitsAreDrawn) {
   EXPECT_LT(Raise()->value(), uint64_t{1} << 53);
 }
 
-TEST_F(EpochFileTest, AFolderWhoseEpochWasTheTimeInSecondsGoesOn) {
+TEST_F(EpochFileTest, ContinuesFromSeconds) {
   WriteEpoch("1700000000\n");
   EXPECT_EQ(*Raise(), EpochId(kNow + 1));
 }
 
-TEST_F(EpochFileTest, AClockThatWentBackDoesNotLowerIt) {
+TEST_F(EpochFileTest, RisesThoughClockWentBack) {
   WriteEpoch(absl::StrCat(kNow + 5000 * kSecond, "\n"));
   EXPECT_EQ(*Raise(), EpochId(kNow + 5000 * kSecond + 1));
 }
 
 // The reason for the calendar: a copy does not know the last epoch of the folder that it replaces.
-TEST_F(EpochFileTest, AnOlderCopyGetsAHigherEpochThanTheFolderItReplaces) {
+TEST_F(EpochFileTest, RisesAboveReplacedFolder) {
   ASSERT_TRUE(Raise(false).ok());
   const std::string copy = Stored();
   EpochId highest;
@@ -111,7 +111,7 @@ TEST_F(EpochFileTest, AnOlderCopyGetsAHigherEpochThanTheFolderItReplaces) {
   EXPECT_GT(*Raise(), highest);
 }
 
-TEST_F(EpochFileTest, ARecordOfAHigherEpochRaisesItFurtherAndIsNamed) {
+TEST_F(EpochFileTest, RisesAboveRecords) {
   WriteRecordOfEpoch(kNow + 70);
   WriteEpoch("41\n");
   EXPECT_EQ(*Raise(), EpochId(kNow + 71));
@@ -121,14 +121,14 @@ TEST_F(EpochFileTest, ARecordOfAHigherEpochRaisesItFurtherAndIsNamed) {
   EXPECT_THAT(lines_, IsEmpty());
 }
 
-TEST_F(EpochFileTest, TheNewestRecordCounts) {
+TEST_F(EpochFileTest, FollowsNewestRecord) {
   WriteRecordOfEpoch(kNow + 70);
   WriteRecordOfEpoch(kNow + 80);
   WriteEpoch("41\n");
   EXPECT_EQ(*Raise(), EpochId(kNow + 81));
 }
 
-TEST_F(EpochFileTest, TheNewestRecordMayBeInAPack) {
+TEST_F(EpochFileTest, FollowsNewestRecordInPack) {
   WriteRecordOfEpoch(kNow + 70);
   WriteRecordOfEpoch(kNow + 80);
   ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
@@ -146,7 +146,7 @@ TEST_F(EpochFileTest, LookingAtItChangesNothing) {
 }
 
 // The message of a missing file asks for a number: an editor of Windows writes it so.
-TEST_F(EpochFileTest, AnEditedFileMayHaveAByteOrderMarkAndACarriageReturn) {
+TEST_F(EpochFileTest, ReadsFileOfWindowsEditor) {
   WriteEpoch(absl::StrCat("\xEF\xBB\xBF", kNow + 5000 * kSecond, "\r\n"));
   EXPECT_EQ(*Raise(), EpochId(kNow + 5000 * kSecond + 1));
 }
@@ -164,7 +164,7 @@ TEST_F(EpochFileTest, RefusesAFileThatIsNotANumber) {
   EXPECT_EQ(Raise().status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(EpochFileTest, AFolderWithARunMustHaveIt) {
+TEST_F(EpochFileTest, IsRequiredWithRun) {
   EXPECT_EQ(Raise(/*has_run=*/true).status().code(), absl::StatusCode::kDataLoss);
 }
 

@@ -74,7 +74,7 @@ class PackTest : public LogFixture {
   std::vector<uint64_t> hashes_;
 };
 
-TEST_F(PackTest, APackGrowsWithEachPrune) {
+TEST_F(PackTest, GrowsWithPrunes) {
   Begin(1);
   for (uint64_t t = 8; t <= 32; t += 4) {
     WriteUpTo(t);
@@ -111,7 +111,7 @@ TEST_F(PackTest, ManyRoundsAreFewFilesAndAFullPackIsNotWrittenAgain) {
   ExpectWhole(**Open());
 }
 
-TEST_F(PackTest, WhatAnOlderVersionPrunedIsPackedToo) {
+TEST_F(PackTest, TakesRecordsOfOlderVersion) {
   Begin(6);
   for (uint64_t t = 0; t < 4; ++t) PruneAsBefore(t);
   rounds_ = *Open();
@@ -124,7 +124,7 @@ TEST_F(PackTest, WhatAnOlderVersionPrunedIsPackedToo) {
 }
 
 // After the pack is durable, any of the names that were removed may be there still.
-TEST_F(PackTest, ALossOfPowerMayBringBackAnyOfTheRecords) {
+TEST_F(PackTest, SurvivesReturnOfRecords) {
   Begin(6);
   Prune(2);
   std::vector<std::string> names, bytes;
@@ -151,7 +151,7 @@ TEST_F(PackTest, ALossOfPowerMayBringBackAnyOfTheRecords) {
 }
 
 // A kill after the rename: the pack's name may not be durable yet.
-TEST_F(PackTest, AStartMakesThePackDurableBeforeItRemovesTheRecords) {
+TEST_F(PackTest, IsDurableBeforeRecordsAreRemoved) {
   Begin(6);
   disk_.Fail({.operation = DiskOperation::kFsyncFolder});
   EXPECT_EQ(FailedDiskOperation(rounds_->Prune(RoundId(4))), DiskOperation::kFsyncFolder);
@@ -164,7 +164,7 @@ TEST_F(PackTest, AStartMakesThePackDurableBeforeItRemovesTheRecords) {
   ExpectWhole(*rounds_);
 }
 
-TEST_F(PackTest, ARecordThatCannotBeRemovedIsTriedAgain) {
+TEST_F(PackTest, RetriesRemovalOfRecord) {
   Begin(6);
   disk_.Fail({.operation = DiskOperation::kUnlink, .path_part = RecordName(RoundId(2))});
   EXPECT_EQ(FailedDiskOperation(rounds_->Prune(RoundId(4))), DiskOperation::kUnlink);
@@ -175,7 +175,7 @@ TEST_F(PackTest, ARecordThatCannotBeRemovedIsTriedAgain) {
 }
 
 // `distroctl log` on a folder in use.
-TEST_F(PackTest, AReaderFollowsRoundsIntoTheirPack) {
+TEST_F(PackTest, IsFollowedByReader) {
   Begin(8);
   const auto looks = RoundLog::OpenReadOnly(Dir(), &layout_, 0);
   Prune(3);
@@ -184,7 +184,7 @@ TEST_F(PackTest, AReaderFollowsRoundsIntoTheirPack) {
   ExpectWhole(**looks);
 }
 
-TEST_F(PackTest, ARecordThatIsMissingIsToldAndFitsInWhenItIsRestored) {
+TEST_F(PackTest, TellsMissingRecord) {
   Begin(8);
   const std::string name = Path(RecordName(RoundId(3)));
   std::filesystem::rename(name, folder_.File("away"));

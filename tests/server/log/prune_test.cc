@@ -82,7 +82,7 @@ TEST_F(PruneTest, DropsPayloadsAndKeepsHeaders) {
               HasSubstr("the log goes on from round 4"));
 }
 
-TEST_F(PruneTest, ADamagedRecordDoesNotKeepTheOthers) {
+TEST_F(PruneTest, DropsOthersDespiteDamage) {
   std::filesystem::remove(Dir() + "/" + RecordName(RoundId(0)));
   const absl::Status status = rounds_->Prune(kFirstKept);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
@@ -102,7 +102,7 @@ TEST_F(PruneTest, IsFoundAgainByAStart) {
   EXPECT_TRUE(Write(again->get()).ok());
 }
 
-TEST_F(PruneTest, ANewestRecordThatIsPrunedNeedsNoPayloads) {
+TEST_F(PruneTest, NeedsNoPayloadsOfNewest) {
   ASSERT_TRUE(rounds_->Prune(RoundId(kRounds)).ok());
   auto again = Open(/*verify_payloads=*/3);
   ASSERT_TRUE(again.ok()) << again.status();
@@ -110,7 +110,7 @@ TEST_F(PruneTest, ANewestRecordThatIsPrunedNeedsNoPayloads) {
   EXPECT_TRUE(Write(again->get()).ok());
 }
 
-TEST_F(PruneTest, ASecondTimeChangesNothing) {
+TEST_F(PruneTest, IsIdempotent) {
   ASSERT_TRUE(rounds_->Prune(kFirstKept).ok());
   const size_t before = disk_.calls().size();
   EXPECT_TRUE(rounds_->Prune(kFirstKept).ok());
@@ -125,7 +125,7 @@ TEST_F(PruneTest, RefusesRoundsBeyondTheLog) {
   EXPECT_EQ(rounds_->first_round(), RoundId(0));
 }
 
-TEST_F(PruneTest, AReaderThatHoldsARecordReadsItToItsEnd) {
+TEST_F(PruneTest, LetsReaderFinishRecord) {
   const auto record = *rounds_->OpenRecord(RoundId(1));
   ASSERT_TRUE(rounds_->Prune(kFirstKept).ok());
   EXPECT_TRUE(record->VerifyPayloads().ok());
@@ -133,7 +133,7 @@ TEST_F(PruneTest, AReaderThatHoldsARecordReadsItToItsEnd) {
 }
 
 // A reader that asked a moment before: the file is pruned already when it opens it.
-TEST_F(PruneTest, APrunedFileIsNeverGivenAsWhole) {
+TEST_F(PruneTest, TellsReaderOfPrunedFile) {
   auto looks = RoundLog::OpenReadOnly(Dir(), &layout_, 0);
   ASSERT_TRUE(looks.ok()) << looks.status();
   ASSERT_TRUE(rounds_->Prune(kFirstKept).ok());
@@ -142,7 +142,7 @@ TEST_F(PruneTest, APrunedFileIsNeverGivenAsWhole) {
   EXPECT_EQ((*looks)->Header(RoundId(1))->SerializeAsString(), headers_[1]);
 }
 
-TEST_F(PruneTest, AKillAtEachOperationLeavesAWholeLog) {
+TEST_F(PruneTest, LeavesWholeLogAfterKill) {
   std::vector<std::string> copies;
   disk_.SetHook([&](const DiskCall&, uint64_t n) {
     copies.push_back(folder_.File(absl::StrCat("killed", n)));
@@ -168,7 +168,7 @@ TEST_F(PruneTest, AKillAtEachOperationLeavesAWholeLog) {
   EXPECT_EQ(first, kFirstKept);
 }
 
-TEST_F(PruneTest, EachOperationFailsOnce) {
+TEST_F(PruneTest, RetriesOperations) {
   for (const bool half_done : {false, true}) {
     for (int n = 0;; ++n) {
       SCOPED_TRACE(n);
@@ -194,7 +194,7 @@ TEST_F(PruneTest, EachOperationFailsOnce) {
 }
 
 // The names of a folder after a power failure: some renamed, some not.
-TEST_F(PruneTest, ARoundInTheMiddleThatIsStillWhole) {
+TEST_F(PruneTest, PrunesWholeRoundAgain) {
   const std::string whole = *ReadFile(Path("0000000001.record"));
   ASSERT_TRUE(rounds_->Prune(kFirstKept).ok());
   ASSERT_TRUE(WriteFileAtomically(Path("0000000001.record"), whole).ok());

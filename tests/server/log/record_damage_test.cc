@@ -70,7 +70,7 @@ TEST_F(RecordDamageTest, FlippedAnywhere) {
   EXPECT_TRUE(Open().ok());
 }
 
-TEST_F(RecordDamageTest, APrunedRecordTruncatedOrFlippedAnywhere) {
+TEST_F(RecordDamageTest, IsFoundInPack) {
   ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
   const std::string name = "0000000000.record";  // the pack of rounds 0 and 1
   const size_t size = std::filesystem::file_size(Path(name));
@@ -91,7 +91,7 @@ TEST_F(RecordDamageTest, WithoutACopyOfAPackTheArchiverHasOne) {
                       [](std::string& bytes) { bytes[20] ^= 1; });
 }
 
-TEST_F(RecordDamageTest, APackInAnothersPlace) {
+TEST_F(RecordDamageTest, IsFoundInPlaceOfPack) {
   ASSERT_TRUE((*Open())->Prune(RoundId(2)).ok());
   std::filesystem::copy_file(Path("0000000000.record"), Path("0000000002.record"),
                              std::filesystem::copy_options::overwrite_existing);
@@ -144,7 +144,7 @@ TEST_F(RecordDamageTest, FilesInEachOthersPlace) {
   ExpectDataLoss("0000000002.record", "is of round 1");
 }
 
-TEST_F(RecordDamageTest, ARecordOfAnotherChain) {
+TEST_F(RecordDamageTest, IsFoundInChain) {
   const std::string foreign = folder_.File("foreign");
   auto other = RoundLog::Open(foreign, &layout_, 0, Disk::Real(), &log_);
   v1::StartHeader start = Start();
@@ -157,7 +157,7 @@ TEST_F(RecordDamageTest, ARecordOfAnotherChain) {
 }
 
 // An undamaged record of a format that comes later is no damage.
-TEST_F(RecordDamageTest, ARecordOfANewerVersionIsRefusedByName) {
+TEST_F(RecordDamageTest, DiffersFromNewerVersion) {
   std::string bytes = *ReadFile(Path("0000000001.record"));
   bytes[8] = 3;
   const size_t footer = bytes.size() - kRecordFooterBytes;
@@ -172,14 +172,14 @@ TEST_F(RecordDamageTest, ARecordOfANewerVersionIsRefusedByName) {
                                   "newer version of it");
 }
 
-TEST_F(RecordDamageTest, ALogOfAnotherModel) {
+TEST_F(RecordDamageTest, IsFoundInModel) {
   const Layout other = *Layout::Create(*Manifest::Create({{"a", {64, 64}}}), 2);
   const absl::Status status = RoundLog::Open(Dir(), &other, 1, Disk::Real(), &log_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another model"));
 }
 
-TEST_F(RecordDamageTest, AFileThatChangesWhileTheLogIsOpen) {
+TEST_F(RecordDamageTest, IsFoundWhileLogIsOpen) {
   auto log = Open();
   std::filesystem::copy_file(Path("0000000001.record"), Path("0000000002.record"),
                              std::filesystem::copy_options::overwrite_existing);

@@ -29,14 +29,14 @@ std::string ExampleOfThePage() {
   return absl::HexStringToBytes(digits);
 }
 
-TEST(RecordFormatTest, TheExampleOfThePageIsWhatIsWritten) {
+TEST(RecordFormatTest, WritesExampleOfPage) {
   std::string record = EncodeRecordPrefix(RecordKind::kRound) + "votes";
   const RecordEntry entry = {.offset = 16, .bytes = 5, .checksum = Xxh3("votes")};
   record += EncodeRecordTail(RecordKind::kRound, RoundId(42), {entry}, "header");
   EXPECT_EQ(absl::BytesToHexString(ExampleOfThePage()), absl::BytesToHexString(record));
 }
 
-TEST(RecordFormatTest, TheExampleOfThePageIsRead) {
+TEST(RecordFormatTest, ReadsExampleOfPage) {
   const testing::ScratchFolder folder;
   ASSERT_TRUE(WriteFileAtomically(folder.File("record"), ExampleOfThePage()).ok());
   const auto record = RecordReader::Open(folder.File("record"), RecordKind::kRound);
@@ -102,7 +102,7 @@ TEST(RecordFormatTest, RefusesPacksThatCannotBe) {
 }
 
 // Programs before packs know version 1.
-TEST(RecordFormatTest, APackIsOfANewerVersionThanARecord) {
+TEST(RecordFormatTest, VersionsPackAboveRecord) {
   EXPECT_EQ(EncodeRecordPrefix(RecordKind::kPruned)[8], 1);
   EXPECT_EQ(EncodeRecordPrefix(RecordKind::kPack)[8], 2);
 }

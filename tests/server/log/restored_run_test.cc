@@ -82,7 +82,7 @@ class RestoredRunTest : public ::testing::Test {
   RestoredRun restored_;
 };
 
-TEST_F(RestoredRunTest, TheLogGoesOnAfterTheCopy) {
+TEST_F(RestoredRunTest, ContinuesLog) {
   const absl::Status written = Write();
   ASSERT_TRUE(written.ok()) << written;
   const auto log = RoundLog::Open(folder_.File("data/rounds"), &layout_, 2, &disk_, &log_);
@@ -110,7 +110,7 @@ TEST_F(RestoredRunTest, TheLogGoesOnAfterTheCopy) {
 
 // The archiver was there from the first round on: round 0 follows the start of the run that is
 // gone, which the new one's start has other bytes than.
-TEST_F(RestoredRunTest, TheHeadersOfAYoungRunBeginWithRoundZero) {
+TEST_F(RestoredRunTest, KeepsHeadersFromRoundZero) {
   SetRounds(0, 3);
   ASSERT_EQ(Write(), absl::OkStatus());
   const auto log = RoundLog::Open(folder_.File("data/rounds"), &layout_, 2, &disk_, &log_);
@@ -125,7 +125,7 @@ TEST_F(RestoredRunTest, TheHeadersOfAYoungRunBeginWithRoundZero) {
   EXPECT_TRUE(run.ok()) << run.status();
 }
 
-TEST_F(RestoredRunTest, TheStoreHasTheSameRunWithTheCopyAsItsFirstSnapshot) {
+TEST_F(RestoredRunTest, KeepsRunAndFirstSnapshot) {
   restored_.companions = {{"tokenizer.json", "of the run"}};
   *restored_.archive.mutable_run()->mutable_companions() = DescribeCompanions(restored_.companions);
   ASSERT_TRUE(Write().ok());
@@ -153,7 +153,7 @@ TEST_F(RestoredRunTest, TheStoreHasTheSameRunWithTheCopyAsItsFirstSnapshot) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(RestoredRunTest, WhatDoesNotBelongTogetherIsRefused) {
+TEST_F(RestoredRunTest, RefusesMismatch) {
   ExpectRefused([](RestoredRun& r) { r.archive.mutable_headers()->RemoveLast(); },
                 "does not continue the one before");
   ExpectRefused([](RestoredRun& r) { r.archive.mutable_headers()->DeleteSubrange(0, 2); },
@@ -168,7 +168,7 @@ TEST_F(RestoredRunTest, WhatDoesNotBelongTogetherIsRefused) {
                 "rounds");
 }
 
-TEST_F(RestoredRunTest, AFolderThatHoldsSomethingIsNotTouched) {
+TEST_F(RestoredRunTest, RefusesUsedFolder) {
   ASSERT_TRUE(CreateFolders(folder_.File("data")).ok());
   ASSERT_TRUE(Write().ok()) << "an empty one is fine";
   EXPECT_EQ(Write().code(), absl::StatusCode::kAlreadyExists);

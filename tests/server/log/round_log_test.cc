@@ -71,7 +71,7 @@ TEST_F(RoundLogTest, RefusesToReadBeyondAPayload) {
 }
 
 // What a kill leaves at each step: nothing, part of a temporary file, all of it, or the final name.
-TEST_F(RoundLogTest, AKillBeforeTheLinkLeavesTheRoundUncommitted) {
+TEST_F(RoundLogTest, LosesRoundOfKillBeforeLink) {
   Fill(1);
   auto log = Open();
   const testing::BuiltRound round = Next(**log);
@@ -97,7 +97,7 @@ TEST_F(RoundLogTest, AKillBeforeTheLinkLeavesTheRoundUncommitted) {
   }
 }
 
-TEST_F(RoundLogTest, AKillAfterTheLinkLeavesTheRoundCommitted) {
+TEST_F(RoundLogTest, KeepsRoundOfKillAfterLink) {
   Fill(1);
   std::filesystem::create_directory(folder_.File("copy"));
   std::filesystem::copy(Dir(), folder_.File("copy"));
@@ -112,7 +112,7 @@ TEST_F(RoundLogTest, AKillAfterTheLinkLeavesTheRoundCommitted) {
   EXPECT_EQ((*copy)->HashBefore(RoundId(2)), (*log)->HashBefore(RoundId(2)));
 }
 
-TEST_F(RoundLogTest, AnUncommittedWriterLeavesNothing) {
+TEST_F(RoundLogTest, RemovesUncommittedFile) {
   Fill(0);
   auto log = Open();
   {
@@ -203,7 +203,7 @@ TEST_F(RoundLogTest, RefusesASegmentTwiceEmptyOrUnknown) {
 
 // A file size limit stands for a full disk: the write fails in the middle, nothing is published,
 // and the same bytes go into a new file once there is room.
-TEST_F(RoundLogTest, AFailedWriteCanBeDoneAgain) {
+TEST_F(RoundLogTest, RetriesFailedWrite) {
   Fill(1);
   auto log = Open();
   struct rlimit before;

@@ -266,7 +266,7 @@ TEST_F(RunStoreTest, RefusesARunWhoseRoundsCouldNotBeStored) {
 
 // Both hold the same number, and no time passes: only what is drawn tells them apart. Three starts
 // each, so that the test fails by chance in one case of 2^60.
-TEST_F(RunStoreTest, AFolderAndItsCopyThatStartInTheSameSecondHaveOtherEpochs) {
+TEST_F(RunStoreTest, DrawsOtherEpochsThanItsCopy) {
   CreateARun();
   std::filesystem::copy(Data(""), folder_.File("copy"), std::filesystem::copy_options::recursive);
   std::vector<uint64_t> epochs, of_the_copy;
@@ -422,7 +422,7 @@ TEST_F(RunStoreTest, RefusesToStartWithRoundsOfALostRun) {
 }
 
 // Written by a version that has only signs.
-TEST_F(RunStoreTest, ARunThatNamesNoMethodGoesOnAsSigns) {
+TEST_F(RunStoreTest, ContinuesRunWithoutMethodAsSigns) {
   CreateARun();
   v1::StoredRun stored = *ParseRunFile(*ReadFile(Data("run.pb")));
   stored.mutable_config()->clear_method();
@@ -438,7 +438,7 @@ TEST_F(RunStoreTest, ARunThatNamesNoMethodGoesOnAsSigns) {
 }
 
 // The model determines which tensors Muon steps, so its architecture must be known.
-TEST_F(RunStoreTest, ARunOfDeltasNeedsAModelThatIsKnown) {
+TEST_F(RunStoreTest, NeedsKnownModelForDeltas) {
   auto store = Open();
   ASSERT_TRUE(store.ok()) << store.status();
   ASSERT_TRUE(Upload(store->get()).ok());

@@ -72,7 +72,7 @@ TEST_F(SameRunTest, OtherKeysAreNamedWithBothValuesAndAreNotASourceOfLoss) {
               AllOf(HasSubstr("rounds: 100 -> 200, seed: 7 -> 8"), HasSubstr("run extend")));
 }
 
-TEST_F(SameRunTest, AConfigJsonThatWasOnlySavedAnewIsTheSame) {
+TEST_F(SameRunTest, TakesReformattedConfigJson) {
   EXPECT_EQ(Compare(kRunJson,
                     "{\r\n\"vocab_size\":256,\r\n\"transformers_version\":\"5.0.0\",\r\n"
                     "\"model_type\":\"llama\"}\r\n"),
@@ -85,7 +85,7 @@ TEST_F(SameRunTest, AConfigJsonThatWasOnlySavedAnewIsTheSame) {
                     HasSubstr("put back")));
 }
 
-TEST_F(SameRunTest, AnotherModelIsNamedByItsSha256) {
+TEST_F(SameRunTest, NamesOtherModelBySha256) {
   const std::string before = ToHex(digest_);
   digest_ = Sha256("other");
   const absl::Status status = Compare(kRunJson);

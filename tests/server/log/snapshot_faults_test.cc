@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using SnapshotFaultsTest = SnapshotFixture;
 using testing::DiskCall;
 
-TEST_F(SnapshotFaultsTest, AKillAtEachOperationOfAdoptLeavesWholeSnapshots) {
+TEST_F(SnapshotFaultsTest, LeavesWholeSnapshotsAfterKill) {
   Store(10);
   Store(20);
   const Uploaded upload = Make(30);
@@ -45,7 +45,7 @@ TEST_F(SnapshotFaultsTest, AKillAtEachOperationOfAdoptLeavesWholeSnapshots) {
   EXPECT_TRUE(stored);
 }
 
-TEST_F(SnapshotFaultsTest, EachOperationOfAdoptFailsOnce) {
+TEST_F(SnapshotFaultsTest, LeavesAdoptRepeatable) {
   Store(10);
   Store(20);
   const Uploaded upload = Make(30);
@@ -76,7 +76,7 @@ TEST_F(SnapshotFaultsTest, EachOperationOfAdoptFailsOnce) {
 }
 
 // After the page cache lost the bytes, the next fsync succeeds.
-TEST_F(SnapshotFaultsTest, AnUploadWhoseFsyncFailedIsSentAgain) {
+TEST_F(SnapshotFaultsTest, DropsUploadOfFailedFsync) {
   const Uploaded upload = Make(10);
   ASSERT_TRUE(Send(upload).ok());
   disk_.Fail({.operation = DiskOperation::kFsync, .error_number = EIO, .times = 1});
@@ -84,7 +84,7 @@ TEST_F(SnapshotFaultsTest, AnUploadWhoseFsyncFailedIsSentAgain) {
   EXPECT_EQ(*snapshots_->IncomingBytes(upload.info), 0);
 }
 
-TEST_F(SnapshotFaultsTest, AFullDiskRefusesTheFrameAndTheUploadGoesOnLater) {
+TEST_F(SnapshotFaultsTest, PausesUploadWhileDiskIsFull) {
   const Uploaded upload = Make(10);
   ASSERT_TRUE(snapshots_->AppendIncoming(upload.info, 0, upload.bytes.substr(0, 100)).ok());
   disk_.Fail({.operation = DiskOperation::kWrite, .error_number = ENOSPC, .half_done = true});

@@ -45,7 +45,7 @@ TEST_F(SnapshotStoreTest, AreFoundAgainByAStart) {
   ExpectListedFilesAreWhole(*snapshots_);
 }
 
-TEST_F(SnapshotStoreTest, AnUploadGoesOnWhereItWas) {
+TEST_F(SnapshotStoreTest, ContinuesUpload) {
   const Uploaded upload = Make(10);
   ASSERT_TRUE(snapshots_->AppendIncoming(upload.info, 0, upload.bytes.substr(0, 777)).ok());
   EXPECT_EQ(*snapshots_->IncomingBytes(upload.info), 777);
@@ -60,7 +60,7 @@ TEST_F(SnapshotStoreTest, AnUploadGoesOnWhereItWas) {
   EXPECT_TRUE(snapshots_->Adopt(upload.info).ok());
 }
 
-TEST_F(SnapshotStoreTest, AStoredOneAgainIsFine) {
+TEST_F(SnapshotStoreTest, AdoptsStoredAgain) {
   Store(10);
   const Uploaded upload = Make(10);
   EXPECT_EQ(*snapshots_->IncomingBytes(upload.info), upload.bytes.size());
@@ -70,7 +70,7 @@ TEST_F(SnapshotStoreTest, AStoredOneAgainIsFine) {
   EXPECT_EQ(FilesIn("incoming"), 0);
 }
 
-TEST_F(SnapshotStoreTest, NothingGoesBeyondTheAnnouncedSize) {
+TEST_F(SnapshotStoreTest, RefusesBytesPastSize) {
   const Uploaded upload = Make(10);
   ASSERT_TRUE(Send(upload).ok());
   EXPECT_EQ(snapshots_->AppendIncoming(upload.info, upload.bytes.size(), "x").code(),
@@ -129,7 +129,7 @@ TEST_F(SnapshotStoreTest, RefusesParametersThatAreNotWhatWasAnnounced) {
   expect_refused(upload, "");
 }
 
-TEST_F(SnapshotStoreTest, AReaderThatHasOpenedADroppedFileReadsItToItsEnd) {
+TEST_F(SnapshotStoreTest, LetsReaderFinishDroppedFile) {
   Store(10);
   std::ifstream file(*snapshots_->PathOf(Make(10).info.sha256()), std::ios::binary);
   Store(20);
@@ -138,7 +138,7 @@ TEST_F(SnapshotStoreTest, AReaderThatHasOpenedADroppedFileReadsItToItsEnd) {
   EXPECT_EQ(bytes, Make(10).bytes);
 }
 
-TEST_F(SnapshotStoreTest, TwoUnfinishedUploadsAreKept) {
+TEST_F(SnapshotStoreTest, KeepsTwoUploads) {
   const Uploaded one = Make(10), two = Make(20), three = Make(30);
   ASSERT_TRUE(snapshots_->AppendIncoming(one.info, 0, "1").ok());
   ASSERT_TRUE(snapshots_->AppendIncoming(two.info, 0, "2").ok());
@@ -152,7 +152,7 @@ TEST_F(SnapshotStoreTest, TwoUnfinishedUploadsAreKept) {
   EXPECT_EQ(*snapshots_->IncomingBytes(three.info), 1);
 }
 
-TEST_F(SnapshotStoreTest, ADamagedOrMissingOneIsLeftOutAndTheRestServes) {
+TEST_F(SnapshotStoreTest, LeavesOutDamagedAndMissing) {
   for (const uint64_t round : {10, 20}) Store(round);
   std::string bad = *ReadFile(Data("snapshots/20.safetensors"));
   bad.back() ^= 1;
@@ -162,7 +162,7 @@ TEST_F(SnapshotStoreTest, ADamagedOrMissingOneIsLeftOutAndTheRestServes) {
   EXPECT_THAT(RoundsOf(*OpenAgain(Data())), ElementsAre(0));
 }
 
-TEST_F(SnapshotStoreTest, ADamagedListIsRefused) {
+TEST_F(SnapshotStoreTest, RefusesDamagedList) {
   Store(10);
   ASSERT_TRUE(WriteFileAtomically(Data("snapshots.pb"), "x").ok());
   const absl::Status status =

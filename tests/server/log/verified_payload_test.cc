@@ -53,7 +53,7 @@ TEST_F(VerifiedPayloadTest, GivesTheBytesFromAnyOffsetInAnyPieces) {
   }
 }
 
-TEST_F(VerifiedPayloadTest, NobodyGetsTheEndOfADamagedPayload) {
+TEST_F(VerifiedPayloadTest, WithholdsEndOfDamaged) {
   const RecordEntry entry = Record()->entries()[kSegment.value()];
   for (uint64_t i = 0; i < entry.bytes; ++i) {
     Flip(entry.offset + i);

@@ -24,7 +24,7 @@ SegmentResult ResultOf(uint64_t votes, uint64_t entries, std::optional<uint64_t>
   return result;
 }
 
-TEST(AggregatorMetricsTest, ThePageDescribesEveryMetric) {
+TEST(AggregatorMetricsTest, IsDocumented) {
   ScratchFolder folder;
   FakeClock clock;
   Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
@@ -66,7 +66,7 @@ double ValueOf(const std::vector<prometheus::MetricFamily>& families, const std:
   return -1;
 }
 
-TEST(AggregatorMetricsTest, TheRoundIsTheLogsAlsoBeforeAnyOpens) {
+TEST(AggregatorMetricsTest, ShowsRoundOfLogAtStart) {
   ScratchFolder folder;
   FakeClock clock;
   Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});

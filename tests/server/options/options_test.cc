@@ -61,7 +61,7 @@ TEST(OptionsTest, WantsTlsOrPlaintextAndNamesTheRemedy) {
   }
 }
 
-TEST(OptionsTest, AnOrderOfTimesThatIsBrokenIsToldWithBothValues) {
+TEST(OptionsTest, RefusesLeaseBelowSuspectAfter) {
   AggregatorOptions options = Good();
   EXPECT_EQ(options.SuspectAfter(), absl::Seconds(6));
   options.suspect_after = absl::Seconds(40);

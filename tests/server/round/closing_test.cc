@@ -43,7 +43,7 @@ class ClosingTest : public ::testing::Test {
   std::vector<ClosedSegment> closed_;
 };
 
-TEST_F(ClosingTest, WhatClosesLeavesTheRound) {
+TEST_F(ClosingTest, TakesSegmentsOutOfRound) {
   EXPECT_THAT(CloseSegments({SegmentId(1), SegmentId(0)}, &round_, &closed_), IsEmpty());
   ASSERT_THAT(closed_, SizeIs(2));
   EXPECT_EQ(closed_[0].last_in, absl::Seconds(1));
@@ -66,7 +66,7 @@ TEST_F(ClosingTest, ResultsComeInTheGivenOrderAndAnErrorEndsThem) {
   EXPECT_THAT(done, ElementsAre(1, 0));
 }
 
-TEST_F(ClosingTest, APayloadThatDoesNotDecodeIsDamage) {
+TEST_F(ClosingTest, CallsBadPayloadDataLoss) {
   CloseSegments({SegmentId(0)}, &round_, &closed_);
   closed_[0].payloads[1].bytes = std::make_shared<const std::string>("not an update");
   const absl::Status status = CombineClosed(*run_, RoundId(4), closed_, *Clock::Real(),

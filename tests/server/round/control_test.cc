@@ -31,7 +31,7 @@ class ControlTest : public ::testing::Test {
   Control control_{&position_, &log_};
 };
 
-TEST_F(ControlTest, APauseShowsBetweenRoundsOnly) {
+TEST_F(ControlTest, ShowsPauseBetweenRounds) {
   OpenRound();
   control_.Set(v1::RUN_STATE_TRAINING, "all are in");
   control_.Pause("a new disk");
@@ -57,7 +57,7 @@ TEST_F(ControlTest, OnlyTheFirstDrainCounts) {
   EXPECT_EQ(RetryAfterOf(control_.DrainingError(Seconds(40))), Seconds(1));
 }
 
-TEST_F(ControlTest, WhatChangesEveryTickIsNotLogged) {
+TEST_F(ControlTest, LogsNoTicks) {
   control_.Set(v1::RUN_STATE_TRAINING, "2 of 8 are in");
   control_.Set(v1::RUN_STATE_TRAINING, "3 of 8 are in");
   EXPECT_EQ(Lines("RUN_STATE_TRAINING"), 1);

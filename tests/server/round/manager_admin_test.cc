@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 using ManagerAdminTest = testing::ManagerTest;
 
-TEST_F(ManagerAdminTest, APauseLetsTheOpenRoundEndAndOutlivesARestart) {
+TEST_F(ManagerAdminTest, PausesAcrossRestart) {
   Start(Config(1));
   Activate("a");
   Step();
@@ -35,7 +35,7 @@ TEST_F(ManagerAdminTest, APauseLetsTheOpenRoundEndAndOutlivesARestart) {
   EXPECT_FALSE(observer_.last_header.paused());
 }
 
-TEST_F(ManagerAdminTest, ADecisionThatIsNotStoredIsNotTaken) {
+TEST_F(ManagerAdminTest, DropsUnstoredDecision) {
   Start(Config(1));
   Activate("a");
   Step();
@@ -50,7 +50,7 @@ TEST_F(ManagerAdminTest, ADecisionThatIsNotStoredIsNotTaken) {
 }
 
 // Its payload of a segment that is closed stays in the round; what is not closed goes.
-TEST_F(ManagerAdminTest, AnEvictedWorkerLeavesTheOpenRound) {
+TEST_F(ManagerAdminTest, ExpelsEvictedFromOpenRound) {
   Start(Config(2));
   Activate("a");
   Activate("b");
@@ -76,7 +76,7 @@ TEST_F(ManagerAdminTest, AnEvictedWorkerLeavesTheOpenRound) {
   EXPECT_EQ(observer_.last_header.members(1).state(), v1::MEMBER_STATE_QUARANTINED);
 }
 
-TEST_F(ManagerAdminTest, AnEvictedNameStaysOutUntilItIsAdmitted) {
+TEST_F(ManagerAdminTest, RefusesEvictedUntilAdmitted) {
   Start(Config(1));
   Activate("a");
   Step();
@@ -94,7 +94,7 @@ TEST_F(ManagerAdminTest, AnEvictedNameStaysOutUntilItIsAdmitted) {
 }
 
 // In any order: an admitted subscription can be closed, before it listens or reads.
-TEST_F(ManagerAdminTest, AnEvictionReachesASubscriptionThatHasJustBegun) {
+TEST_F(ManagerAdminTest, EndsSubscriptionOfEvicted) {
   Start(Config(1));
   Activate("a");
   Activate("b");
@@ -111,7 +111,7 @@ TEST_F(ManagerAdminTest, AnEvictionReachesASubscriptionThatHasJustBegun) {
   EXPECT_EQ(ReasonOf(status), "quarantined");
 }
 
-TEST_F(ManagerAdminTest, ANewerProcessReachesTheSubscriptionOfTheOneBefore) {
+TEST_F(ManagerAdminTest, EndsSubscriptionOfReplaced) {
   Start(Config(1));
   Activate("a");
   Step();
@@ -136,7 +136,7 @@ TEST_F(ManagerAdminTest, LongReasonsAndBadNamesAreRefused) {
   EXPECT_TRUE(manager_->decisions().Evict("a", std::string(200, 'x')).ok());
 }
 
-TEST_F(ManagerAdminTest, AQuarantineByARuleIsStoredByItself) {
+TEST_F(ManagerAdminTest, StoresQuarantineOfRule) {
   Start(Config(2));
   Activate("a");
   Activate("b");
@@ -156,7 +156,7 @@ TEST_F(ManagerAdminTest, AQuarantineByARuleIsStoredByItself) {
   EXPECT_EQ(admission_->value().quarantined(0).name(), "b");
 }
 
-TEST_F(ManagerAdminTest, NoRuleTakesTheLastWorkerAway) {
+TEST_F(ManagerAdminTest, KeepsLastWorker) {
   Start(Config(1));
   Activate("a");
   Step();

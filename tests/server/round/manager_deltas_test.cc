@@ -76,7 +76,7 @@ class ManagerDeltasTest : public testing::ManagerTest {
   uint64_t workers_ = 0;
 };
 
-TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore) {
+TEST_F(ManagerDeltasTest, SetsCapsTwoCodesAboveMedian) {
   OpenRound(Deltas(3), {"a", "b", "c"});
   const std::string first = Caps("a");
   ASSERT_EQ(Send("a", 1, 190), absl::OkStatus());
@@ -93,7 +93,7 @@ TEST_F(ManagerDeltasTest, TheCapsOfARoundAreTwoCodesAboveTheMedianOfTheOneBefore
   EXPECT_THAT(Caps("a"), Each(static_cast<char>(182))) << "the log has them";
 }
 
-TEST_F(ManagerDeltasTest, AWorkerOfThreeCannotLiftTheCapsByEmptyRecordsInEveryOtherRound) {
+TEST_F(ManagerDeltasTest, KeepsCapsDespiteEmptyRecords) {
   OpenRound(Deltas(3), {"a", "b", "c"});
   for (const char* name : {"a", "b", "c"}) ASSERT_EQ(Send(name, 1, 180), absl::OkStatus());
   Step();
@@ -109,7 +109,7 @@ TEST_F(ManagerDeltasTest, AWorkerOfThreeCannotLiftTheCapsByEmptyRecordsInEveryOt
   }
 }
 
-TEST_F(ManagerDeltasTest, TheCapsFollowTwoHonestWorkersThatGrowWhileTheThirdSendsNothing) {
+TEST_F(ManagerDeltasTest, RaisesCapsWithTwoOfThree) {
   OpenRound(Deltas(3), {"a", "b", "c"});
   for (const char* name : {"a", "b", "c"}) ASSERT_EQ(Send(name, 1, 174), absl::OkStatus());
   for (int cap = 176; cap <= 184; cap += 2) {
@@ -121,7 +121,7 @@ TEST_F(ManagerDeltasTest, TheCapsFollowTwoHonestWorkersThatGrowWhileTheThirdSend
   }
 }
 
-TEST_F(ManagerDeltasTest, AnUpdateOfAnotherSlotIsRefused) {
+TEST_F(ManagerDeltasTest, RefusesUpdateOfOtherSlot) {
   OpenRound(Deltas(2), {"a", "b"});
   v1::UploadHeader header = HeaderOf("b", 0);
   EXPECT_TRUE(manager_->BeginUpload(header).ok()) << "it does not say which";
@@ -142,7 +142,7 @@ TEST_F(ManagerDeltasTest, WithFewerThanThreeWorkersTheCapsStayAtTheRates) {
   EXPECT_GE(static_cast<uint8_t>(Caps("a")[0]), static_cast<uint8_t>(first[0])) << "warm-up";
 }
 
-TEST_F(ManagerDeltasTest, WhoOpposesTheOthersIsQuarantined) {
+TEST_F(ManagerDeltasTest, QuarantinesOpponent) {
   OpenRound(Deltas(4), {"a", "b", "c", "mallory"});
   EXPECT_THAT(RoundsUntilMalloryIsOut(), Lt(30));
   EXPECT_EQ(StateOf("mallory"), v1::MEMBER_STATE_QUARANTINED);
@@ -150,14 +150,14 @@ TEST_F(ManagerDeltasTest, WhoOpposesTheOthersIsQuarantined) {
   EXPECT_EQ(ReasonOf(Send("mallory", -1)), "quarantined");
 }
 
-TEST_F(ManagerDeltasTest, WhoOpposesTheOthersStaysInARunOfLocalData) {
+TEST_F(ManagerDeltasTest, KeepsOpponentWithLocalData) {
   v1::RunConfig config = Deltas(4);
   config.set_data(v1::DATA_LOCAL);
   OpenRound(config, {"a", "b", "c", "mallory"});
   EXPECT_EQ(RoundsUntilMalloryIsOut(), 100);
 }
 
-TEST_F(ManagerDeltasTest, WhoOpposesTheOthersStaysInARunOfAnyData) {
+TEST_F(ManagerDeltasTest, KeepsOpponentWithAnyData) {
   v1::RunConfig config = Deltas(4);
   config.set_data_fingerprint(std::string(kAnyData));
   OpenRound(config, {"a", "b", "c", "mallory"});

@@ -24,7 +24,7 @@ class ManagerEndTest : public testing::ManagerTest {
   }
 };
 
-TEST_F(ManagerEndTest, ADrainLetsTheOpenRoundCommitAndOpensNoOther) {
+TEST_F(ManagerEndTest, CommitsOpenRoundOnDrain) {
   OpenRound(Config(1));
   manager_->Drain();
   Step();
@@ -37,7 +37,7 @@ TEST_F(ManagerEndTest, ADrainLetsTheOpenRoundCommitAndOpensNoOther) {
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_DRAINING);
 }
 
-TEST_F(ManagerEndTest, ADrainEndsAtItsGrace) {
+TEST_F(ManagerEndTest, EndsDrainAtGrace) {
   OpenRound(Config(1));
   manager_->Drain();
   EXPECT_EQ(*manager_->round_thread().Step(), Seconds(30));
@@ -50,7 +50,7 @@ TEST_F(ManagerEndTest, ADrainEndsAtItsGrace) {
   EXPECT_EQ(observer_.rounds, 0);
 }
 
-TEST_F(ManagerEndTest, ADrainEndsWithTheDeadlineOfTheRound) {
+TEST_F(ManagerEndTest, EndsDrainAtDeadline) {
   v1::RunConfig config = Config(1);
   config.mutable_round_deadline()->set_seconds(10);
   OpenRound(config);
@@ -61,7 +61,7 @@ TEST_F(ManagerEndTest, ADrainEndsWithTheDeadlineOfTheRound) {
   EXPECT_TRUE(Drained());
 }
 
-TEST_F(ManagerEndTest, ADrainWithoutAnOpenRoundEndsAtOnce) {
+TEST_F(ManagerEndTest, DrainsAtOnceWithoutRound) {
   Start(Config(1));
   manager_->Drain();
   Step();
@@ -73,7 +73,7 @@ TEST_F(ManagerEndTest, ADrainWithoutAnOpenRoundEndsAtOnce) {
 }
 
 // A worker reports a newer aggregator of this run: this one stops serving that worker.
-TEST_F(ManagerEndTest, ALaterEpochFencesFromEveryRequest) {
+TEST_F(ManagerEndTest, FencesRequestOfLaterEpoch) {
   for (int request = 0; request < 4; ++request) {
     OpenRound(Config(1));
     const uint64_t later = epoch_ + 1;
@@ -128,7 +128,7 @@ TEST_F(ManagerEndTest, EpochsThatFenceNobody) {
 
 // After any failure at any operation the commit waits, reports the reason, and continues by itself
 // with the same bytes.
-TEST_F(ManagerEndTest, AFailingDiskHoldsTheCommitUntilItIsHealed) {
+TEST_F(ManagerEndTest, HoldsCommitWhileDiskFails) {
   for (const DiskOperation operation :
        {DiskOperation::kCreate, DiskOperation::kWrite, DiskOperation::kFsync, DiskOperation::kLink,
         DiskOperation::kFsyncFolder}) {

@@ -56,7 +56,7 @@ TEST_F(ManagerExtendTest, InTheMiddleEveryRecordFromThenOnSaysIt) {
   EXPECT_NE(EtaOf(3), SignStep(Rounds(4), RoundId(3)).eta_bits());
 }
 
-TEST_F(ManagerExtendTest, ARunThatIsDoneOpensRoundsAgain) {
+TEST_F(ManagerExtendTest, OpensRoundsOfDoneRun) {
   BeginRun(2);
   Train(0, 2);
   ASSERT_EQ(manager_->status().state, v1::RUN_STATE_DONE);
@@ -72,7 +72,7 @@ TEST_F(ManagerExtendTest, ARunThatIsDoneOpensRoundsAgain) {
   EXPECT_EQ(EtaOf(3), SignStep(Rounds(2), RoundId(2)).eta_bits()) << "the lowest rate";
 }
 
-TEST_F(ManagerExtendTest, ARestartFindsIt) {
+TEST_F(ManagerExtendTest, SurvivesRestart) {
   BeginRun(2);
   Train(0, 2);
   ASSERT_TRUE(manager_->decisions().Extend(4).ok());
@@ -89,7 +89,7 @@ TEST_F(ManagerExtendTest, ARestartFindsIt) {
   EXPECT_EQ(joined->config().rounds(), 4u) << "what a worker is told";
 }
 
-TEST_F(ManagerExtendTest, ARepeatIsHarmlessAndFewerAreRefused) {
+TEST_F(ManagerExtendTest, TakesRepeatAndRefusesFewer) {
   BeginRun(4);
   EXPECT_EQ(manager_->decisions().Extend(4).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(manager_->decisions().Extend(3).status().code(), StatusCode::kFailedPrecondition);
@@ -104,7 +104,7 @@ TEST_F(ManagerExtendTest, ARepeatIsHarmlessAndFewerAreRefused) {
   EXPECT_EQ(manager_->decisions().Extend(7).status().code(), StatusCode::kFailedPrecondition);
 }
 
-TEST_F(ManagerExtendTest, WhatIsNotStoredIsNotTaken) {
+TEST_F(ManagerExtendTest, DropsUnstored) {
   BeginRun(2);
   disk_.Fail({.path_part = "admission"});
   EXPECT_EQ(ReasonOf(manager_->decisions().Extend(4).status()), "disk");
@@ -113,7 +113,7 @@ TEST_F(ManagerExtendTest, WhatIsNotStoredIsNotTaken) {
   EXPECT_EQ(manager_->status().state, v1::RUN_STATE_DONE);
 }
 
-TEST_F(ManagerExtendTest, ADoneRunThatWouldLearnNothingIsRefused) {
+TEST_F(ManagerExtendTest, RefusesRateOfZero) {
   v1::RunConfig config = Rounds(1);
   config.set_min_learning_rate(0);
   Start(config);

@@ -26,7 +26,7 @@ class ManagerLivenessTest : public testing::ManagerTest {
 };
 
 // c, on probation, has sent its update, and b, which was needed, never returns.
-TEST_F(ManagerLivenessTest, WhatWasSentOnProbationCompletesARoundThatNeedsIt) {
+TEST_F(ManagerLivenessTest, UsesProbationUpdateWhenNeeded) {
   OpenRound(0);
   for (const char* name : {"a", "b"}) Upload(name, 0);
   Activate("c");
@@ -45,7 +45,7 @@ TEST_F(ManagerLivenessTest, WhatWasSentOnProbationCompletesARoundThatNeedsIt) {
   EXPECT_EQ(observer_.last_header.segments(0).included()[0], 0b101);
 }
 
-TEST_F(ManagerLivenessTest, ANewProcessMaySendBeforeItsHeartbeatSaysThatItHasCaughtUp) {
+TEST_F(ManagerLivenessTest, TakesUpdateBeforeHeartbeat) {
   OpenRound(0);
   incarnations_["b"] = 7;
   Join("b");

@@ -12,7 +12,7 @@ using absl::StatusCode;
 
 using ManagerMembersTest = testing::ManagerTest;
 
-TEST_F(ManagerMembersTest, AJoinerIsOnProbationAndCountsAfterItsGoodUpdates) {
+TEST_F(ManagerMembersTest, PutsJoinerOnProbation) {
   v1::RunConfig config = Config(1);
   config.set_probation_rounds(2);
   OpenRound(config, {"a"});
@@ -36,7 +36,7 @@ TEST_F(ManagerMembersTest, AJoinerIsOnProbationAndCountsAfterItsGoodUpdates) {
   EXPECT_EQ(observer_.last_header.members(1).weight(), 1u);
 }
 
-TEST_F(ManagerMembersTest, NobodyWaitsForProbation) {
+TEST_F(ManagerMembersTest, GoesOnWithoutProbation) {
   OpenRound(Config(1), {"a"});
   Activate("b");
   Round({"a"});
@@ -46,7 +46,7 @@ TEST_F(ManagerMembersTest, NobodyWaitsForProbation) {
   EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_PROBATION);
 }
 
-TEST_F(ManagerMembersTest, WhoIsTooSlowForEveryRoundOnProbationIsLateAndGoesOnWhenInTime) {
+TEST_F(ManagerMembersTest, CallsSlowProbationLate) {
   v1::RunConfig config = Config(1);
   config.set_probation_rounds(2);
   OpenRound(config, {"a"});
@@ -62,7 +62,7 @@ TEST_F(ManagerMembersTest, WhoIsTooSlowForEveryRoundOnProbationIsLateAndGoesOnWh
   EXPECT_EQ(StateOf("b"), v1::MEMBER_STATE_ACTIVE);
 }
 
-TEST_F(ManagerMembersTest, WhoTookPartBeforeARestartNeedsNoProbation) {
+TEST_F(ManagerMembersTest, SkipsProbationAfterRestart) {
   OpenRound(Config(2), {"a", "b"});
   Round({"a", "b"});
   OpenRound(Config(2), {"a", "b"});
@@ -98,7 +98,7 @@ TEST_F(ManagerMembersTest, TellsSinceWhenAWorkerIsInItsState) {
   EXPECT_EQ(status.now, start + Seconds(12));
 }
 
-TEST_F(ManagerMembersTest, ARoundTellsTheMedianOfTheLastEvaluations) {
+TEST_F(ManagerMembersTest, TellsMedianOfEvaluations) {
   OpenRound(Config(3), {"a", "b", "c"});
   Round({"a", "b", "c"});
   EXPECT_EQ(observer_.eval_loss, std::nullopt);
@@ -138,7 +138,7 @@ TEST_F(ManagerMembersTest, OnlyEvaluationsOfWorkersWhoseVotesCountAreTold) {
   EXPECT_EQ(observer_.eval_loss, 2);
 }
 
-TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
+TEST_F(ManagerMembersTest, AdaptsDeadlineToLateWorkers) {
   v1::RunConfig config = Config(2);
   config.mutable_round_deadline()->set_seconds(60);
   config.mutable_min_round_deadline()->set_seconds(3);
@@ -161,7 +161,7 @@ TEST_F(ManagerMembersTest, TheDeadlineFollowsTheWorkersLateOnesIncluded) {
   EXPECT_EQ(manager_->status().deadline, Seconds(15));  // 1.5 * b's 10 s
 }
 
-TEST_F(ManagerMembersTest, ALinkBelowTheLogsRateIsRefused) {
+TEST_F(ManagerMembersTest, RefusesSlowLink) {
   OpenRound(Config(1), {"a"});
   clock_.Advance(Seconds(1));
   Round({"a"});
@@ -178,7 +178,7 @@ TEST_F(ManagerMembersTest, ALinkBelowTheLogsRateIsRefused) {
   EXPECT_EQ(manager_->Join(JoinOf("b"))->log_bytes_per_second(), rate);
 }
 
-TEST_F(ManagerMembersTest, ARoundWhosePayloadsAreGoneIsToldSo) {
+TEST_F(ManagerMembersTest, TellsSubscriberOfPruning) {
   OpenRound(Config(1), {"a"});
   Round({"a"});
   Round({"a"});
@@ -194,7 +194,7 @@ TEST_F(ManagerMembersTest, ARoundWhosePayloadsAreGoneIsToldSo) {
 }
 
 // It must not look like the end of the run.
-TEST_F(ManagerMembersTest, ASubscriptionThatIsOvertakenByPruningIsToldSo) {
+TEST_F(ManagerMembersTest, EndsSubscriptionAtPrunedRound) {
   options_.ring_bytes = 0;
   OpenRound(Config(1), {"a"});
   Round({"a"});
@@ -208,7 +208,7 @@ TEST_F(ManagerMembersTest, ASubscriptionThatIsOvertakenByPruningIsToldSo) {
   EXPECT_EQ(ReasonOf(status), "pruned");
 }
 
-TEST_F(ManagerMembersTest, AnotherVersionIsRefused) {
+TEST_F(ManagerMembersTest, RefusesOtherVersion) {
   Start(Config(1));
   v1::JoinRequest request = JoinOf("a");
   request.set_version("99.0.0");

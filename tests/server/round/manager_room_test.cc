@@ -60,7 +60,7 @@ class ManagerRoomTest : public testing::ManagerTest {
 
 // Its samples were given to a name that no header may have, so the log refuses the record, whatever
 // the disk does.
-TEST_F(ManagerRoomTest, ARecordThatTheLogRefusesIsFinalAndNoDiskError) {
+TEST_F(ManagerRoomTest, EndsWhenLogRefusesRecord) {
   Start(Config(1));
   auto slots = Slots(2);
   slots.Mutable(0)->set_worker("No Name");
@@ -80,7 +80,7 @@ TEST_F(ManagerRoomTest, ARecordThatTheLogRefusesIsFinalAndNoDiskError) {
 }
 
 // Of an earlier version, which took any configuration.
-TEST_F(ManagerRoomTest, ARunOfWhichNoRoundCouldBeStoredIsRefused) {
+TEST_F(ManagerRoomTest, RefusesUnstorableRun) {
   v1::RunConfig config = Config(1);
   config.set_segment_blocks(1);
   auto run = std::make_shared<RunIdentity>(*testing::SmallRun(config));
@@ -102,7 +102,7 @@ TEST_F(ManagerRoomTest, ARunOfWhichNoRoundCouldBeStoredIsRefused) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("65536 segments"));
 }
 
-TEST_F(ManagerRoomTest, AnEarlierRunForTooManyWorkersGoesOnWithThoseThatFit) {
+TEST_F(ManagerRoomTest, TakesWorkersThatFit) {
   Start(ForTooMany());
   const uint32_t most = MostMembers({.segments = run_->layout->segments()});
   WriteStart(Slots(most + 1));
@@ -113,7 +113,7 @@ TEST_F(ManagerRoomTest, AnEarlierRunForTooManyWorkersGoesOnWithThoseThatFit) {
 }
 
 // Its names are shorter than they might be, so there was room.
-TEST_F(ManagerRoomTest, AnEarlierRunGoesOnWithAsManyWorkersAsItsNewestRecordHas) {
+TEST_F(ManagerRoomTest, TakesWorkersOfNewestRecord) {
   Start(ForTooMany());
   const uint32_t count = MostMembers({.segments = run_->layout->segments()}) + 50;
   WriteStart(Slots(count));

@@ -44,7 +44,7 @@ class ManagerStatesTest : public testing::ManagerTest {
   }
 };
 
-TEST_F(ManagerStatesTest, AStateHashThatDiffersIsToldToResyncWithTheTensors) {
+TEST_F(ManagerStatesTest, ResyncsDifferingWorker) {
   OpenRound(Config(3), {"a", "b", "c"});
   Round({"a", "b", "c"});
   std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);
@@ -65,7 +65,7 @@ TEST_F(ManagerStatesTest, AStateHashThatDiffersIsToldToResyncWithTheTensors) {
 
 // A single report that is not a worker's: it is reported to the operator, and no worker is
 // affected.
-TEST_F(ManagerStatesTest, AnArchiverThatContradictsTheWorkersMovesNobody) {
+TEST_F(ManagerStatesTest, MovesNobodyForArchiver) {
   OpenRound(Config(1), {"a"});
   Round({"a"});
   std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);
@@ -86,7 +86,7 @@ TEST_F(ManagerStatesTest, AnArchiverThatContradictsTheWorkersMovesNobody) {
   EXPECT_EQ(manager_->Heartbeat(BeatOf("a"))->directive(), v1::DIRECTIVE_CONTINUE);
 }
 
-TEST_F(ManagerStatesTest, WhatAnArchiverReportsIsComparedAfterARestart) {
+TEST_F(ManagerStatesTest, ChecksArchiverAfterRestart) {
   OpenRound(Config(1), {"a"});
   for (int i = 0; i < 3; ++i) Round({"a"});
   Start(Config(1));
@@ -96,7 +96,7 @@ TEST_F(ManagerStatesTest, WhatAnArchiverReportsIsComparedAfterARestart) {
   EXPECT_EQ(manager_->status().mismatch, "round 2, of an archiver");
 }
 
-TEST_F(ManagerStatesTest, AReportThatContradictsTheRunsOwnSnapshotIsRefused) {
+TEST_F(ManagerStatesTest, RefusesReportAgainstSnapshot) {
   OpenRound(Config(1), {"a"});
   Round({"a"});
   const std::vector<uint64_t> hashes(run_->layout->tensors().size(), 7);

@@ -20,7 +20,7 @@ TEST(UpdateTimesTest, CountsFromOpenAndOnceAWorkerAndRound) {
   EXPECT_TRUE(times.Arrived(RoundId(3), "b", Seconds(15)).has_value());
 }
 
-TEST(UpdateTimesTest, AnUpdateOfARoundThatIsOverIsTimedAndLate) {
+TEST(UpdateTimesTest, TimesLateUpdate) {
   UpdateTimes times;
   times.Open(RoundId(3), Seconds(10));
   times.Close(Seconds(20));
@@ -58,7 +58,7 @@ TEST(AdaptiveDeadlineTest, IsOneAndAHalfTimesThe90thPercentile) {
   EXPECT_EQ(deadline.Deadline(), Seconds(15));  // the tenth of eleven
 }
 
-TEST(AdaptiveDeadlineTest, OneTimeIsItsOwnPercentile) {
+TEST(AdaptiveDeadlineTest, TakesLoneTimeAsPercentile) {
   AdaptiveDeadline deadline(Milliseconds(1), Seconds(60));
   deadline.Add(RoundId(3), Seconds(4));
   EXPECT_EQ(deadline.Deadline(), Seconds(6));
@@ -72,7 +72,7 @@ TEST(AdaptiveDeadlineTest, StaysWithinItsBounds) {
   EXPECT_EQ(deadline.Deadline(), Seconds(60));
 }
 
-TEST(AdaptiveDeadlineTest, OneSlowWorkerOfTenDoesNotMoveIt) {
+TEST(AdaptiveDeadlineTest, IgnoresOneSlowWorkerOfTen) {
   AdaptiveDeadline deadline(Milliseconds(1), Seconds(60));
   for (uint64_t r = 0; r < 4; ++r) {
     for (int i = 0; i < 10; ++i) deadline.Add(RoundId(r), i < 9 ? Seconds(2) : Seconds(30));
@@ -98,7 +98,7 @@ TEST(AdaptiveDeadlineTest, ForgetsRoundsThatAreLongOver) {
   EXPECT_EQ(deadline.Deadline(), Seconds(3));
 }
 
-TEST(AdaptiveDeadlineTest, ALateTimeCountsInItsOwnRound) {
+TEST(AdaptiveDeadlineTest, CountsLateTimeInItsRound) {
   AdaptiveDeadline deadline(Milliseconds(1), Seconds(60));
   deadline.Add(RoundId(5), Seconds(2));
   deadline.Add(RoundId(7), Seconds(2));
@@ -137,7 +137,7 @@ TEST(LogRateTest, OnlyALinkThatGainsOnTheLogCanFollow) {
   EXPECT_FALSE(rate.CanFollow(1000));
 }
 
-TEST(LogRateTest, ARoundWithoutDurationIsNoRate) {
+TEST(LogRateTest, IgnoresRoundOfNoDuration) {
   LogRate rate;
   rate.Add(1000, absl::ZeroDuration());
   rate.Add(1000, -Seconds(1));

@@ -54,7 +54,7 @@ TEST_F(RecorderTest, AfterAnErrorTheCommitWritesAllSegmentsAgain) {
   EXPECT_EQ(rounds_->next_round(), RoundId(1));
 }
 
-TEST_F(RecorderTest, ACommitIsTriedAgainWithTheSameBytes) {
+TEST_F(RecorderTest, RetriesCommit) {
   for (const uint32_t s : {0u, 1u, 2u}) ASSERT_TRUE(Add(s).ok());
   recorder_.SetHeader(built_.header_bytes());
   disk_.Fail({.operation = DiskOperation::kLink, .times = 2});
@@ -65,7 +65,7 @@ TEST_F(RecorderTest, ACommitIsTriedAgainWithTheSameBytes) {
 }
 
 // No disk is at fault: who would try again would do so for ever.
-TEST_F(RecorderTest, WhatTheLogRefusesIsFinal) {
+TEST_F(RecorderTest, GivesUpRefusedRecord) {
   for (const uint32_t s : {0u, 1u, 2u}) ASSERT_TRUE(Add(s).ok());
   built_.header.set_predecessor_hash(1);
   recorder_.SetHeader(built_.header_bytes());

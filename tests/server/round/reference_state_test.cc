@@ -64,13 +64,13 @@ class ReferenceStateTest : public ::testing::Test {
   ReferenceState state_{&layout_, Hash(right_)};
 };
 
-TEST_F(ReferenceStateTest, ARoundWithoutReportsHasNoReference) {
+TEST_F(ReferenceStateTest, IsMissingWithoutReports) {
   const StateVerdict verdict = Commit();
   EXPECT_EQ(verdict.reference, std::nullopt);
   EXPECT_THAT(verdict.disagree, IsEmpty());
 }
 
-TEST_F(ReferenceStateTest, ThreeAgainstOneIsAReference) {
+TEST_F(ReferenceStateTest, IsOfThreeAgainstOne) {
   Report("a", right_);
   Report("b", right_);
   Report("c", wrong_);
@@ -83,7 +83,7 @@ TEST_F(ReferenceStateTest, ThreeAgainstOneIsAReference) {
   EXPECT_EQ(verdict.disagree[0].tensors, "t1");
 }
 
-TEST_F(ReferenceStateTest, TwoAgainstOneIsAReference) {
+TEST_F(ReferenceStateTest, IsOfTwoAgainstOne) {
   Report("a", wrong_);
   Report("b", right_);
   Report("c", right_);
@@ -93,7 +93,7 @@ TEST_F(ReferenceStateTest, TwoAgainstOneIsAReference) {
 }
 
 // Neither is known to be wrong: both take the log again.
-TEST_F(ReferenceStateTest, TwoWorkersThatDisagreeHaveNoReference) {
+TEST_F(ReferenceStateTest, IsMissingWhereTwoDisagree) {
   Report("a", right_);
   Report("b", other_);
   const StateVerdict verdict = Commit();
@@ -103,7 +103,7 @@ TEST_F(ReferenceStateTest, TwoWorkersThatDisagreeHaveNoReference) {
   EXPECT_EQ(verdict.disagree[0].tensors, "t0, t2");
 }
 
-TEST_F(ReferenceStateTest, AHalfIsNoMajority) {
+TEST_F(ReferenceStateTest, NeedsMajority) {
   Report("a", right_);
   Report("b", right_);
   Report("c", wrong_);
@@ -113,7 +113,7 @@ TEST_F(ReferenceStateTest, AHalfIsNoMajority) {
   EXPECT_THAT(Names(verdict), ElementsAre("a", "b", "c", "d"));
 }
 
-TEST_F(ReferenceStateTest, ThreeThatAllDifferHaveNoReference) {
+TEST_F(ReferenceStateTest, IsMissingWhereThreeDiffer) {
   Report("a", right_);
   Report("b", wrong_);
   Report("c", other_);
@@ -123,7 +123,7 @@ TEST_F(ReferenceStateTest, ThreeThatAllDifferHaveNoReference) {
 }
 
 // Enough for a snapshot, not to quarantine somebody.
-TEST_F(ReferenceStateTest, OneOrTwoThatAgreeAreAReferenceAndJudgeNobodyForGood) {
+TEST_F(ReferenceStateTest, IsUncertainOfTwo) {
   Report("a", right_);
   Report("b", right_);
   Report("c", wrong_, /*included=*/false);
@@ -134,7 +134,7 @@ TEST_F(ReferenceStateTest, OneOrTwoThatAgreeAreAReferenceAndJudgeNobodyForGood) 
 }
 
 // Newcomers on probation, however many.
-TEST_F(ReferenceStateTest, WhoIsNotIncludedIsJudgedAndHasNoSay) {
+TEST_F(ReferenceStateTest, IgnoresVoteOfExcluded) {
   for (const char* name : {"a", "b", "c"}) Report(name, right_);
   for (const char* name : {"d", "e", "f", "g"}) Report(name, wrong_, /*included=*/false);
   const StateVerdict verdict = Commit();
@@ -152,7 +152,7 @@ TEST_F(ReferenceStateTest, OfRoundZeroTheRunsOwnSnapshotIsTheReference) {
 }
 
 // An archiver's report changes no verdict, neither before the commit nor after it.
-TEST_F(ReferenceStateTest, TheArchiversWordMovesNobody) {
+TEST_F(ReferenceStateTest, IgnoresVoteOfArchiver) {
   Report("a", right_);
   Report("b", wrong_);
   state_.AddReplay(kRound, right_);
@@ -165,7 +165,7 @@ TEST_F(ReferenceStateTest, TheArchiversWordMovesNobody) {
   EXPECT_THAT(verdict.disagree, IsEmpty());
 }
 
-TEST_F(ReferenceStateTest, AnArchiverThatContradictsTheReferenceIsToldOnce) {
+TEST_F(ReferenceStateTest, TellsContradictionOnce) {
   Report("a", right_);
   state_.AddReplay(kRound, wrong_);
   EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());  // nothing is committed
@@ -179,7 +179,7 @@ TEST_F(ReferenceStateTest, AnArchiverThatContradictsTheReferenceIsToldOnce) {
   EXPECT_FALSE(state_.TakeContradiction(kRound).has_value());
 }
 
-TEST_F(ReferenceStateTest, AnArchiverThatReportsLaterIsComparedToo) {
+TEST_F(ReferenceStateTest, ComparesLaterArchiver) {
   Report("a", right_);
   Commit();
   state_.AddReplay(kRound, right_);

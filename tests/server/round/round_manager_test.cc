@@ -54,7 +54,7 @@ TEST_F(RoundManagerTest, CommitsWhenAllAreInAndGivesSamplesTwoRoundsAhead) {
   EXPECT_EQ(manager_->status().round, RoundId(1));
 }
 
-TEST_F(RoundManagerTest, ADeadlineIsTheTimeOfTheNextStep) {
+TEST_F(RoundManagerTest, StepsAtDeadline) {
   v1::RunConfig config = Config(2);
   config.mutable_round_deadline()->set_seconds(30);
   Start(config);
@@ -88,7 +88,7 @@ TEST_F(RoundManagerTest, SomebodyWhoLeavesIsNotWaitedFor) {
   EXPECT_EQ(observer_.rounds, 1);
 }
 
-TEST_F(RoundManagerTest, ALeaseThatEndsUnblocksTheRound) {
+TEST_F(RoundManagerTest, GoesOnAfterLease) {
   Start(Config(2));
   Activate("a");
   Activate("b");
@@ -102,7 +102,7 @@ TEST_F(RoundManagerTest, ALeaseThatEndsUnblocksTheRound) {
 }
 
 // The folder is moved away and back: writing fails in between, as on a disk that is gone or full.
-TEST_F(RoundManagerTest, ADiskThatFailsHoldsTheCommitAndTheSameBytesAreTriedAgain) {
+TEST_F(RoundManagerTest, RetriesCommitOnDiskFault) {
   Start(Config(1));
   Activate("a");
   Step();
@@ -129,7 +129,7 @@ TEST_F(RoundManagerTest, ADiskThatFailsHoldsTheCommitAndTheSameBytesAreTriedAgai
   }
 }
 
-TEST_F(RoundManagerTest, AnotherWriterOfTheLogIsFinal) {
+TEST_F(RoundManagerTest, EndsOnOtherWriterOfLog) {
   Start(Config(1));
   Activate("a");
   Step();
@@ -144,7 +144,7 @@ TEST_F(RoundManagerTest, AnotherWriterOfTheLogIsFinal) {
   EXPECT_EQ(manager_->round_thread().Step().status().code(), StatusCode::kFailedPrecondition);
 }
 
-TEST_F(RoundManagerTest, AHashThatDiffersIsCountedAgainstTheTruthAndTheMajority) {
+TEST_F(RoundManagerTest, CountsDifferingHashes) {
   Start(Config(3));
   for (const char* name : {"a", "b", "c"}) Activate(name);
   Step();
@@ -184,7 +184,7 @@ TEST_F(RoundManagerTest, AfterARestartTheRoundWaitsOneLeaseForThoseWithSamples) 
   EXPECT_EQ(observer_.last_header.epoch(), 2u);
 }
 
-TEST_F(RoundManagerTest, ARoundWithoutAnybodyToGetSamplesIsNotCommitted) {
+TEST_F(RoundManagerTest, HoldsRoundWithoutTakersOfSamples) {
   Start(Config(1));
   Activate("a");
   Step();

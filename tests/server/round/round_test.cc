@@ -113,7 +113,7 @@ TEST_F(RoundTest, PreviewsWhatPutReturns) {
   EXPECT_EQ(*preview("a", payload), PutResult::kAgain);
 }
 
-TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
+TEST_F(RoundTest, LeavesOutUpdateOnProbation) {
   for (const char* name : {"a", "b", "c"}) {
     Begin(name);
     for (const uint32_t segment : {0, 1}) Put(name, segment);
@@ -124,7 +124,7 @@ TEST_F(RoundTest, AnUpdateOnProbationIsTakenAndNotUsed) {
   EXPECT_EQ(Included(0), "ab");
 }
 
-TEST_F(RoundTest, NobodyWaitsForAWorkerOnProbation) {
+TEST_F(RoundTest, ClosesWithoutProbation) {
   EXPECT_EQ(round_.expected(), 2);
   for (const char* name : {"a", "b"}) {
     Begin(name);
@@ -135,7 +135,7 @@ TEST_F(RoundTest, NobodyWaitsForAWorkerOnProbation) {
 
 // Otherwise nobody could ever close this round: c has sent what it has, and nothing of it may be
 // used.
-TEST_F(RoundTest, WhatWasSentOnProbationCountsWhenTheWorkerIsNeeded) {
+TEST_F(RoundTest, UsesPromotedUpdate) {
   for (const char* name : {"a", "c"}) {
     Begin(name);
     for (const uint32_t segment : {0, 1}) Put(name, segment);
@@ -151,7 +151,7 @@ TEST_F(RoundTest, WhatWasSentOnProbationCountsWhenTheWorkerIsNeeded) {
   EXPECT_EQ(Included(0), "ac");
 }
 
-TEST_F(RoundTest, ASegmentThatClosedWithoutAWorkerStaysWithoutIt) {
+TEST_F(RoundTest, KeepsClosedSegment) {
   for (const char* name : {"a", "b", "c"}) {
     Begin(name);
     Put(name, 0);
@@ -173,7 +173,7 @@ TEST_F(RoundTest, WhoSendsNothingYetHasTheWeightOfItsState) {
   EXPECT_FALSE(round_.Counts("c"));
 }
 
-TEST_F(RoundTest, WhatAnExpelledWorkerSentLeavesTheOpenSegments) {
+TEST_F(RoundTest, RemovesExpelledFromOpenSegments) {
   for (const char* name : {"a", "b"}) {
     Begin(name);
     for (const uint32_t segment : {0, 1}) Put(name, segment);
@@ -354,7 +354,7 @@ TEST_F(DeltaRoundTest, OfTwoWorkersThereIsNoMedian) {
   EXPECT_THAT(Medians(), ElementsAre(0, 0, 0));
 }
 
-TEST_F(DeltaRoundTest, TheMedianBeforeTakesThePlaceOfEachWorkerWithoutACode) {
+TEST_F(DeltaRoundTest, FillsMissingCodesWithMedianBefore) {
   Close(0, {"a", "b", "c"}, {{10, 20, kNone}, {30, 40, kNone}, {50, kNone, kNone}});
   Close(1, {"a", "b", "c"}, {{kNone, kNone, 9}, {kNone, kNone, kNone}, {kNone, kNone, kNone}});
   EXPECT_THAT(Medians({1 + 60, 1 + 25, 1 + 70}), ElementsAre(1 + 30, 1 + 25, 1 + 70));
@@ -368,7 +368,7 @@ TEST_F(DeltaRoundTest, CodesAreOfWhoIsIncludedInTheSegment) {
   EXPECT_THAT(Medians(), ElementsAre(1 + 100, 1 + 0, 0));
 }
 
-TEST_F(DeltaRoundTest, WhoIsExpelledKeepsItsCodesOfSegmentsThatAreClosed) {
+TEST_F(DeltaRoundTest, KeepsCodesOfExpelled) {
   for (const char* name : {"a", "b", "c"}) Put(name, 0);
   round_.Close(SegmentId(0));
   round_.RemovePayloads("b");

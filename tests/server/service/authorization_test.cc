@@ -70,7 +70,7 @@ class AuthorizationTest : public TlsServerTest {
   int certificates_ = 0;
 };
 
-TEST_F(AuthorizationTest, EveryMethodAsksForACredential) {
+TEST_F(AuthorizationTest, NeedsCredential) {
   for (const server::RpcRule& rule : server::kRpcRules) {
     for (const auto& channel : {WithNothing(), WithToken("token-nobody")}) {
       const absl::Status status = Call(channel, rule.method);
@@ -100,7 +100,7 @@ void ExpectTheTable(const ChannelOf& channel_of,
   }
 }
 
-TEST_F(AuthorizationTest, ATokenMayWhatItsRoleMay) {
+TEST_F(AuthorizationTest, FollowsRoleOfToken) {
   ExpectTheTable(
       [this](server::Role role) {
         return WithToken(absl::StrCat("token-", server::RoleName(role)));
@@ -110,7 +110,7 @@ TEST_F(AuthorizationTest, ATokenMayWhatItsRoleMay) {
       });
 }
 
-TEST_F(AuthorizationTest, ACertificateMayWhatItsRoleMay) {
+TEST_F(AuthorizationTest, FollowsRoleOfCertificate) {
   ExpectTheTable(
       [this](server::Role role) {
         return WithCertificate(ca_, "c1", std::string(server::RoleName(role)));
@@ -142,7 +142,7 @@ TEST_F(AuthorizationTest, RefusesWhatIsNoBearerToken) {
 }
 
 // A certificate is no way around a token that was revoked.
-TEST_F(AuthorizationTest, ATokenDecidesEvenBesideACertificate) {
+TEST_F(AuthorizationTest, PrefersTokenToCertificate) {
   const auto channel = WithCertificate(ca_, "c1", "admin");
   const std::string method = "distro.v1.AdminService.GetRun";
   EXPECT_TRUE(Call(channel, method).ok());
@@ -156,12 +156,12 @@ TEST_F(AuthorizationTest, RefusesMetadataAbove8KiB) {
             absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(AuthorizationTest, APlaintextClientGetsNothing) {
+TEST_F(AuthorizationTest, RefusesPlaintext) {
   EXPECT_EQ(Call(TestChannel(server_->grpc_address()), "distro.v1.AdminService.GetRun").code(),
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(AuthorizationTest, AWorkerActsForItsOwnNameOnly) {
+TEST_F(AuthorizationTest, BindsWorkerToItsName) {
   for (const auto& channel :
        {WithToken("token-worker"), WithCertificate(ca_, "token-worker", "worker")}) {
     TestWorker other(channel, "somebody-else", 7);
@@ -182,7 +182,7 @@ TEST_F(AuthorizationTest, AWorkerActsForItsOwnNameOnly) {
   }
 }
 
-TEST_F(AuthorizationTest, AnArchiverFollowsWithoutAName) {
+TEST_F(AuthorizationTest, LetsArchiverFollow) {
   TestWorker archiver(WithToken("token-archiver"), "token-archiver", 7);
   EXPECT_EQ(ReasonOf(archiver.Subscribe(&layout_)->Next().status()), "wrong_name");
   v1::SubscribeRoundsRequest request;
@@ -192,7 +192,7 @@ TEST_F(AuthorizationTest, AnArchiverFollowsWithoutAName) {
   EXPECT_NE(status.code(), kRefused) << status;  // there is no such run
 }
 
-TEST_F(AuthorizationTest, ARevokedTokenIsRefusedOnceTheFileIsReadAgain) {
+TEST_F(AuthorizationTest, RefusesRevokedToken) {
   const auto channel = WithToken("token-viewer");
   const std::string method = "distro.v1.AdminService.GetRun";
   EXPECT_TRUE(Call(channel, method).ok());
@@ -201,7 +201,7 @@ TEST_F(AuthorizationTest, ARevokedTokenIsRefusedOnceTheFileIsReadAgain) {
   EXPECT_EQ(ReasonOf(Await(channel, method, /*ok=*/false)), "unauthenticated");
 }
 
-TEST_F(AuthorizationTest, AClientTakesANewTokenWithoutANewChannel) {
+TEST_F(AuthorizationTest, TakesNewTokenOnOldChannel) {
   const auto channel = WithToken("token-viewer");
   const std::string method = "distro.v1.AdminService.GetRun";
   const std::string token = *NewToken();
@@ -212,14 +212,14 @@ TEST_F(AuthorizationTest, AClientTakesANewTokenWithoutANewChannel) {
 }
 
 // Calls do not read the file.
-TEST_F(AuthorizationTest, AClientWithoutItsTokenFileKeepsItsToken) {
+TEST_F(AuthorizationTest, KeepsTokenWithoutFile) {
   const auto channel = WithToken("token-viewer");
   std::filesystem::remove(folder_.File("token-viewer"));
   EXPECT_TRUE(Call(channel, "distro.v1.AdminService.GetRun").ok());
 }
 
 // One file has CA and token; when it is written anew, calls have the new token.
-TEST_F(AuthorizationTest, AnInviteIsCaAndTokenUntilItExpires) {
+TEST_F(AuthorizationTest, TakesInviteUntilItExpires) {
   const std::string method = "distro.v1.AdminService.GetRun";
   const absl::Time until =
       absl::FromUnixSeconds(absl::ToUnixSeconds(clock_.WallNow())) + absl::Seconds(100);
@@ -272,7 +272,7 @@ TEST_F(AuthorizationTest, StatusesHoldNoPaths) {
 
 // A record is removed while the aggregator runs. Readers of the log get that status, without a
 // path.
-TEST_F(AuthorizationTest, ASubscriberIsNotToldWhereTheLogLies) {
+TEST_F(AuthorizationTest, HidesPathsFromSubscriber) {
   Start();
   {
     auto a = NewActive("a");

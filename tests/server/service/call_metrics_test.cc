@@ -43,12 +43,12 @@ class CallMetricsTest : public ServerTest {
   }
 };
 
-TEST(CallMetricsPageTest, ThePageDescribesEveryMetric) {
+TEST(CallMetricsPageTest, DescribesMetrics) {
   EXPECT_THAT(MetricsDocFaults(MetricsPage(), server::CallMetrics().Collect(), "grpc_server_"),
               IsEmpty());
 }
 
-TEST_F(CallMetricsTest, EveryMethodIsThereFromTheStart) {
+TEST_F(CallMetricsTest, ShowsMethodsFromStart) {
   Start();
   const std::string page = Page();
   EXPECT_THAT(page, HasSubstr(Series("started_total", "unary", "Join") + "0\n"));

@@ -106,25 +106,25 @@ TEST_F(ConnectionFaultsTest, PlaintextHasNoTlsStep) {
   EXPECT_EQ(look.tls_version, "");
 }
 
-TEST_F(ConnectionFaultsTest, AnAggregatorThatDrainsIsFound) {
+TEST_F(ConnectionFaultsTest, ShowsDrainingAggregator) {
   server_->Drain();
   const ConnectionLook look = Look();
   EXPECT_FALSE(look.fault);
   EXPECT_EQ(look.health, "NOT_SERVING");
 }
 
-TEST_F(ConnectionFaultsTest, AForgottenCa) {
+TEST_F(ConnectionFaultsTest, ShowsNoCa) {
   channel_.tls.ca = "";
   const ConnectionLook look = ExpectFault("tls", FaultKind::kUntrusted);
   EXPECT_EQ(look.certificate->issuer, "distro development CA") << "shown all the same";
 }
 
-TEST_F(ConnectionFaultsTest, AnotherCa) {
+TEST_F(ConnectionFaultsTest, ShowsOtherCa) {
   channel_.tls.ca = folder_.File("other-ca");
   ExpectFault("tls", FaultKind::kUntrusted);
 }
 
-TEST_F(ConnectionFaultsTest, ACaOfAnotherName) {
+TEST_F(ConnectionFaultsTest, ShowsMisnamedCa) {
   Write("other-ca",
         IssueServerCertificate(ca_, {"elsewhere.example"}, {absl::Now() - kHour, 9 * kHour})->cert);
   channel_.tls.ca = folder_.File("other-ca");
@@ -134,7 +134,7 @@ TEST_F(ConnectionFaultsTest, ACaOfAnotherName) {
   EXPECT_THAT(look.fault->what, HasSubstr("other-ca holds only elsewhere.example"));
 }
 
-TEST_F(ConnectionFaultsTest, AnotherNameWhereTheCertificateHasANameOrAnAddress) {
+TEST_F(ConnectionFaultsTest, ShowsNameMismatch) {
   channel_.tls.server_name = "aggregator.example";
   ExpectFault("tls", FaultKind::kNameMismatch);
   Serve("localhost", Until(absl::Now() + 8 * kHour));
@@ -143,12 +143,12 @@ TEST_F(ConnectionFaultsTest, AnotherNameWhereTheCertificateHasANameOrAnAddress) 
               HasSubstr("for localhost, not for 127.0.0.1"));
 }
 
-TEST_F(ConnectionFaultsTest, ACertificateThatHasEnded) {
+TEST_F(ConnectionFaultsTest, ShowsExpiredCertificate) {
   Serve("127.0.0.1", Until(absl::Now() - kHour));
   ExpectFault("tls", FaultKind::kCertificateDates);
 }
 
-TEST_F(ConnectionFaultsTest, AClockThatIsBehind) {
+TEST_F(ConnectionFaultsTest, ShowsClockBehind) {
   FakeClock behind;
   behind.Advance(-24 * 365 * kHour);
   calendar_ = &behind;
@@ -156,14 +156,14 @@ TEST_F(ConnectionFaultsTest, AClockThatIsBehind) {
   EXPECT_THAT(look.fault->what, HasSubstr("the clock of this machine says 2022-11-14"));
 }
 
-TEST_F(ConnectionFaultsTest, AClockThatIsAhead) {
+TEST_F(ConnectionFaultsTest, ShowsClockAhead) {
   Serve("127.0.0.1", {absl::FromUnixSeconds(1'600'000'000), 24 * 3650 * kHour});
   clock_.Advance(24 * 3650 * kHour);
   calendar_ = &clock_;
   ExpectFault("tls", FaultKind::kCertificateDates);
 }
 
-TEST_F(ConnectionFaultsTest, AllThatIsWrongWithACertificateIsNamed) {
+TEST_F(ConnectionFaultsTest, NamesAllFaultsOfCertificate) {
   Serve("localhost", Until(absl::Now() - kHour));
   channel_.tls.ca = folder_.File("other-ca");
   const ConnectionLook look = Look();
@@ -173,7 +173,7 @@ TEST_F(ConnectionFaultsTest, AllThatIsWrongWithACertificateIsNamed) {
                                       HasSubstr("not for 127.0.0.1"), HasSubstr("ended")));
 }
 
-TEST_F(ConnectionFaultsTest, AnOwnCertificateOfAnotherCa) {
+TEST_F(ConnectionFaultsTest, ShowsForeignOwnCertificate) {
   const auto stranger = MakeCa({absl::Now() - kHour, 9 * kHour});
   const auto own =
       IssueClientCertificate(*stranger, "w1", "worker", {absl::Now() - kHour, 9 * kHour});
@@ -195,20 +195,20 @@ TEST_F(ConnectionFaultsTest, PlaintextAgainstATlsServer) {
   ExpectFault("http2", FaultKind::kTlsMismatch);
 }
 
-TEST_F(ConnectionFaultsTest, TheMetricsPort) {
+TEST_F(ConnectionFaultsTest, ShowsHttpPort) {
   channel_.aggregator = server_->http_address();
   ExpectFault("tls", FaultKind::kOtherService);
   Insecure();
   ExpectFault("http2", FaultKind::kOtherService);
 }
 
-TEST_F(ConnectionFaultsTest, APortOnWhichNothingListens) {
+TEST_F(ConnectionFaultsTest, ShowsClosedPort) {
   server_ = nullptr;
   ExpectFault("connect", FaultKind::kUnreachable);
 }
 
 // A gRPC server without any service.
-TEST_F(ConnectionFaultsTest, AnotherGrpcServer) {
+TEST_F(ConnectionFaultsTest, ShowsOtherServer) {
   grpc::EnableDefaultHealthCheckService(false);
   int port = 0;
   grpc::ServerBuilder builder;
@@ -220,7 +220,7 @@ TEST_F(ConnectionFaultsTest, AnotherGrpcServer) {
 }
 
 // The probe goes past the proxy, calls do not.
-TEST_F(ConnectionFaultsTest, AProxyThatDoesNotRun) {
+TEST_F(ConnectionFaultsTest, ShowsDeadProxy) {
   const HeldPort nobody;
   setenv("https_proxy", absl::StrCat("http://user:secret@", nobody.address()).c_str(), 1);
   const auto restore = absl::MakeCleanup([] {
@@ -233,7 +233,7 @@ TEST_F(ConnectionFaultsTest, AProxyThatDoesNotRun) {
   EXPECT_FALSE(Look().fault) << "the channel goes past it, too";
 }
 
-TEST_F(ConnectionFaultsTest, ACallThatFailedIsExplainedWhereItDidNotArrive) {
+TEST_F(ConnectionFaultsTest, ExplainsFailedCall) {
   const absl::Status failed = absl::UnavailableError("failed to connect");
   EXPECT_EQ(Explain(failed, {.channel = channel_}), failed) << "the way is free";
   channel_.tls.ca = "";
@@ -244,7 +244,7 @@ TEST_F(ConnectionFaultsTest, ACallThatFailedIsExplainedWhereItDidNotArrive) {
 }
 
 // A probe can be stopped while a step waits.
-TEST_F(ConnectionFaultsTest, ALookEndsWhenItIsNotWanted) {
+TEST_F(ConnectionFaultsTest, StopsWhenNotWanted) {
   const auto look = Diagnose({.channel = channel_, .wanted = [] { return false; }});
   EXPECT_TRUE(absl::IsCancelled(look.status())) << look.status();
 }

@@ -55,7 +55,7 @@ class ConnectionsTest : public TlsServerTest {
   }
 };
 
-TEST_F(ConnectionsTest, ACallWithACredentialIsSeenOnItsConnection) {
+TEST_F(ConnectionsTest, AuthenticatesByCall) {
   const auto channel = WithToken("token-viewer");
   ASSERT_TRUE(GetRun(channel).ok());
   EXPECT_EQ(Metric("connections{state=\"authenticated\"}"), 1);
@@ -88,7 +88,7 @@ TEST_F(ConnectionsTest, SilentConnectionsEndAndOthersStillCome) {
   EXPECT_GE(Ended("made_room"), 60);
 }
 
-TEST_F(ConnectionsTest, WhoShowsNoCredentialIsEndedAfterAWhile) {
+TEST_F(ConnectionsTest, EndsWithoutCredential) {
   connections_.anonymous_time = absl::Milliseconds(100);
   StartTls();
   LoopbackClient silent;
@@ -97,7 +97,7 @@ TEST_F(ConnectionsTest, WhoShowsNoCredentialIsEndedAfterAWhile) {
   EXPECT_GE(Ended("no_credential"), 1);
 }
 
-TEST_F(ConnectionsTest, AListeningSocketThatFailsIsSaidAndEndsTheProcess) {
+TEST_F(ConnectionsTest, EndsProcessWithListeningSocket) {
   const auto ready = [this] {
     return HttpGet(server_->http_address(), "/readyz?verbose", absl::Seconds(30), 1 << 20)->body;
   };
@@ -109,7 +109,7 @@ TEST_F(ConnectionsTest, AListeningSocketThatFailsIsSaidAndEndsTheProcess) {
   EXPECT_EQ(fatal_.code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(ConnectionsTest, ACredentialHasEightConnections) {
+TEST_F(ConnectionsTest, AllowsEightPerCredential) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < 8; ++i) {
     channels.push_back(WithToken("token-viewer"));
@@ -122,7 +122,7 @@ TEST_F(ConnectionsTest, ACredentialHasEightConnections) {
   EXPECT_EQ(Metric("connections{state=\"authenticated\"}"), 8);
 }
 
-TEST_F(ConnectionsTest, ACompressedMessageIsRefusedBeforeItIsInflated) {
+TEST_F(ConnectionsTest, RefusesCompressedMessage) {
   const std::string zeros(400'000, '\0');
   for (const auto& channel : {WithToken("token-viewer"), WithToken("token-nobody")}) {
     for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {

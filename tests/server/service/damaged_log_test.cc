@@ -20,7 +20,7 @@ class DamagedLogTest : public ServerTest {
 };
 
 // A restarted aggregator reads the log from the disk, and a joining worker needs every round of it.
-TEST_F(DamagedLogTest, ADamagedRecordIsToldAndNotServed) {
+TEST_F(DamagedLogTest, IsToldAndNotServed) {
   v1::RunConfig config = SmallConfig();
   config.set_start_workers(1);
   Start(config);

@@ -259,7 +259,7 @@ TEST_F(HostileTest, OtherCallsAreRefused) {
   }
 }
 
-TEST_F(HostileTest, WhatIsTakenIsNotUndone) {
+TEST_F(HostileTest, CannotUndoWhatIsTaken) {
   ASSERT_TRUE(Send({Header(), Whole(0)}).ok());
   const std::string other = *Payloads(0, 9)[0];
   const absl::Status conflict = Send({Header(), Frame(0, 0, other, other.size())});
@@ -274,7 +274,7 @@ class CutOffTest : public HostileTest {
   void SetUp() override { Begin(1); }
 };
 
-TEST_F(CutOffTest, AnUploadThatIsCutOffIsNoOffence) {
+TEST_F(CutOffTest, IsNoOffence) {
   const uint64_t size = payloads_[0].size();
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(ReasonOf(Send({Header(), Frame(0, 0, payloads_[0].substr(0, 9), size)})),
@@ -283,7 +283,7 @@ TEST_F(CutOffTest, AnUploadThatIsCutOffIsNoOffence) {
   EXPECT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
 }
 
-TEST_F(HostileTest, AnAbstentionHasNoFrames) {
+TEST_F(HostileTest, CannotAbstainWithFrames) {
   const v1::UploadUpdateRequest abstain = Header([](auto& h) { h.set_abstain(true); });
   const absl::Status status = Send({abstain, Whole(0)});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

@@ -90,7 +90,7 @@ class LimitsTest : public ServerTest {
   std::string payload_;
 };
 
-TEST_F(LimitsTest, AStalledUploadEndsAndGivesItsBytesBack) {
+TEST_F(LimitsTest, EndsStalledUpload) {
   StartTwo();
   OpenUpload upload(a_.get());
   ASSERT_TRUE(upload.SendHeader(a_.get()));
@@ -102,7 +102,7 @@ TEST_F(LimitsTest, AStalledUploadEndsAndGivesItsBytesBack) {
   ExpectRoundGoesOn();
 }
 
-TEST_F(LimitsTest, ATrickledUploadEnds) {
+TEST_F(LimitsTest, EndsTrickledUpload) {
   StartTwo();
   OpenUpload upload(a_.get());
   ASSERT_TRUE(upload.SendHeader(a_.get()));
@@ -113,7 +113,7 @@ TEST_F(LimitsTest, ATrickledUploadEnds) {
   Expect(upload.Status(), StatusCode::kDeadlineExceeded, "stalled");
 }
 
-TEST_F(LimitsTest, AStreamWithoutAHeaderEnds) {
+TEST_F(LimitsTest, EndsStreamWithoutHeader) {
   StartTwo();
   OpenUpload silent(a_.get());
   while (Metric("open_streams{kind=\"upload\"}") < 1) {
@@ -122,7 +122,7 @@ TEST_F(LimitsTest, AStreamWithoutAHeaderEnds) {
   Expect(silent.Status(), StatusCode::kDeadlineExceeded, "stalled");
 }
 
-TEST_F(LimitsTest, AWorkersNewerUploadEndsTheOlder) {
+TEST_F(LimitsTest, EndsOlderUploadOfWorker) {
   StartTwo();
   OpenUpload older(a_.get());
   ASSERT_TRUE(older.SendHeader(a_.get()));

@@ -69,7 +69,7 @@ TEST_F(LinkTest, RefusesMessagesAboveTheBound) {
   EXPECT_EQ(down.Ask(0, kMaxLinkMessageBytes + 1).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(LinkTest, OneStreamMovesSoMuchAndNoMore) {
+TEST_F(LinkTest, BoundsBytesOfStream) {
   Measuring link(server_->grpc_address());
   absl::Status status;
   uint64_t moved = 0;
@@ -80,7 +80,7 @@ TEST_F(LinkTest, OneStreamMovesSoMuchAndNoMore) {
   EXPECT_EQ(moved, kMaxLinkBytes + kMaxLinkMessageBytes);
 }
 
-TEST_F(LinkTest, OneStreamLastsSoLongAndNoLonger) {
+TEST_F(LinkTest, BoundsTimeOfStream) {
   Measuring link(server_->grpc_address());
   ASSERT_TRUE(link.Ask(1, 0).ok());
   clock_.Advance(kMaxLinkTime + absl::Seconds(1));
@@ -99,7 +99,7 @@ TEST_F(LinkTest, FewAreOpenAtOneTime) {
   EXPECT_TRUE(links[0]->Finish().ok());
 }
 
-TEST_F(LinkTest, TheBenchMovesWhatItWasAskedTo) {
+TEST_F(LinkTest, MovesWhatBenchAsks) {
   const auto measured =
       MeasureLink({.channel = {.aggregator = server_->grpc_address(), .insecure = true},
                    .update_bytes = 300'000,
@@ -118,7 +118,7 @@ TEST_F(LinkTest, TheBenchMovesWhatItWasAskedTo) {
 
 using NamedLinkTest = testing::TlsServerTest;
 
-TEST_F(NamedLinkTest, ACredentialCannotHoldAllPlacesForMeasurements) {
+TEST_F(NamedLinkTest, LeavesPlacesToOthers) {
   std::vector<std::unique_ptr<Measuring>> links;
   for (int i = 0; i < limits_.link_streams + 2; ++i) {
     links.push_back(std::make_unique<Measuring>(WithToken("token-worker")));
@@ -133,7 +133,7 @@ TEST_F(NamedLinkTest, ACredentialCannotHoldAllPlacesForMeasurements) {
   EXPECT_TRUE(links[links.size() - 2]->Ask(1, 1).ok());
 }
 
-TEST_F(NamedLinkTest, WhatMeasurementsMoveCountsForTheRateOfTheName) {
+TEST_F(NamedLinkTest, CountsForRateOfName) {
   limits_.worker_bytes_per_second = 64 << 10;
   StartTls();
   Measuring link(WithToken("token-worker"));

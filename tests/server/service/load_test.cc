@@ -146,7 +146,7 @@ class LoadTest : public ::testing::Test {
   uint64_t hash_ = 0;
 };
 
-TEST_F(LoadTest, AThousandStalledUploadsAndIdleSubscribersDelayNobody) {
+TEST_F(LoadTest, DelaysNobody) {
   const Aggregator aggregator({"--data_dir=" + folder_.File("data"),
                                "--run=" + folder_.File("run.json"),
                                "--model=" + folder_.File("model"), "--listen=127.0.0.1:0",

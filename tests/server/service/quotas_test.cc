@@ -67,7 +67,7 @@ class QuotasTest : public TlsServerTest {
   }
 };
 
-TEST_F(QuotasTest, ACredentialsCallsAreLimitedAndNobodyElses) {
+TEST_F(QuotasTest, LimitsCallsOfCredential) {
   StartSlow();
   const auto viewer = WithToken("token-viewer"), admin = WithToken("token-admin");
   for (int i = 0; i < kBurst; ++i) ASSERT_TRUE(ListWorkers(viewer).ok()) << i;
@@ -79,7 +79,7 @@ TEST_F(QuotasTest, ACredentialsCallsAreLimitedAndNobodyElses) {
   ExpectLimit(ListWorkers(viewer));
 }
 
-TEST_F(QuotasTest, AnHonestWorkersHeartbeatsAreFarBelowTheLimit) {
+TEST_F(QuotasTest, AllowsHonestHeartbeats) {
   StartSlow();
   TestWorker worker(WithToken("token-worker"), "token-worker", 7);
   ASSERT_TRUE(worker.Join().ok());
@@ -124,7 +124,7 @@ TEST_F(QuotasTest, FollowingBeginsAreLimited) {
 }
 
 // Also the places of a whole kind are not filled by one credential.
-TEST_F(QuotasTest, AnArchiversOldestSubscriptionMakesRoomForItsNewest) {
+TEST_F(QuotasTest, AllowsSubscriptionsOfArchiver) {
   limits_.streams = server::kSubscriptionsOfAName + 1;
   StartTls();
   TestWorker worker(WithToken("token-worker"), "token-worker", 7);
@@ -145,7 +145,7 @@ TEST_F(QuotasTest, AnArchiversOldestSubscriptionMakesRoomForItsNewest) {
   EXPECT_TRUE(rounds->NextCommit().ok());
 }
 
-TEST_F(QuotasTest, ANinthSubscriptionOfAnArchiverEndsItsFirst) {
+TEST_F(QuotasTest, EndsOldestSubscriptionOfArchiver) {
   TestWorker worker(WithToken("token-worker"), "token-worker", 7);
   ASSERT_TRUE(worker.Join().ok());
   worker.Heartbeat(0, 0);
@@ -168,7 +168,7 @@ TEST_F(QuotasTest, ANinthSubscriptionOfAnArchiverEndsItsFirst) {
   EXPECT_TRUE(rounds->NextCommit().ok());
 }
 
-TEST_F(QuotasTest, ANinthSnapshotTransferCutsTheFirstOff) {
+TEST_F(QuotasTest, EndsOldestSnapshotTransfer) {
   TestWorker archiver(WithToken("token-archiver"), "", 0);
   struct Transfer {
     grpc::ClientContext context;
@@ -197,7 +197,7 @@ TEST_F(QuotasTest, ANinthSnapshotTransferCutsTheFirstOff) {
 // Nobody has a credential: a worker's name counts instead.
 class InsecureQuotasTest : public ServerTest {};
 
-TEST_F(InsecureQuotasTest, AWorkersNameHasARateOfItsOwn) {
+TEST_F(InsecureQuotasTest, IsByWorkersName) {
   limits_.calls_per_second = kRate;
   Start();
   auto a = NewWorker("a"), b = NewWorker("b");

@@ -51,7 +51,7 @@ std::map<std::pair<int64_t, int>, int> Decoded(const Layout& layout, const Commi
   return all;
 }
 
-TEST_F(RoundsTest, TwoWorkersGetTheSumOfTheirVotes) {
+TEST_F(RoundsTest, SumsVotesOfTwo) {
   Start(ConfigFor(2));
   auto a = NewActive("a");
   auto b = NewActive("b");
@@ -83,7 +83,7 @@ TEST_F(RoundsTest, TwoWorkersGetTheSumOfTheirVotes) {
   EXPECT_EQ(round_a->header->members(0).incarnation(), 7u);
 }
 
-TEST_F(RoundsTest, TheChainGrowsRoundByRoundAndTheStreamEndsWithTheRun) {
+TEST_F(RoundsTest, ChainsUntilRunEnds) {
   Start(ConfigFor(1, 4));
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
@@ -105,7 +105,7 @@ TEST_F(RoundsTest, TheChainGrowsRoundByRoundAndTheStreamEndsWithTheRun) {
   EXPECT_EQ(a->Heartbeat(4, hash).run_state(), v1::RUN_STATE_DONE);
 }
 
-TEST_F(RoundsTest, ALateJoinerReadsTheLogAndTakesPart) {
+TEST_F(RoundsTest, TakesLateJoiner) {
   v1::RunConfig config = ConfigFor(1);
   config.set_probation_rounds(0);
   Start(config);
@@ -147,7 +147,7 @@ TEST_F(RoundsTest, ALateJoinerReadsTheLogAndTakesPart) {
   EXPECT_TRUE(round->Included(1, SegmentId(0)));
 }
 
-TEST_F(RoundsTest, AWorkerThatStopsMidRoundDelaysNobodyPastTheDeadline) {
+TEST_F(RoundsTest, ClosesAtDeadlineWithoutWorker) {
   v1::RunConfig config = ConfigFor(2);
   config.mutable_round_deadline()->set_seconds(60);
   Start(config);
@@ -182,7 +182,7 @@ TEST_F(RoundsTest, AWorkerThatStopsMidRoundDelaysNobodyPastTheDeadline) {
   EXPECT_EQ(round->header->members(1).state(), v1::MEMBER_STATE_ACTIVE);
 }
 
-TEST_F(RoundsTest, NobodyWaitsForAnAbstention) {
+TEST_F(RoundsTest, ClosesDespiteAbstention) {
   Start(ConfigFor(2));
   auto a = NewActive("a");
   auto b = NewActive("b");
@@ -198,7 +198,7 @@ TEST_F(RoundsTest, NobodyWaitsForAnAbstention) {
   EXPECT_FALSE(round->Included(1, SegmentId(0)));
 }
 
-TEST_F(RoundsTest, ARoundInWhichAllAbstainHasNoVotes) {
+TEST_F(RoundsTest, HasNoVotesIfAllAbstain) {
   Start(ConfigFor(1));
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);

@@ -99,7 +99,7 @@ TEST_F(RunCompanionsTest, GoOnAfterACutAndReachEverybody) {
   EXPECT_EQ(Download(std::string(32, 'x')).status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(RunCompanionsTest, AFrameIsOfOneFileOnlyAndInOrder) {
+TEST_F(RunCompanionsTest, AreNotMixedInOneFrame) {
   StartEmpty();
   const absl::Status both = Send({upload_.size()}).second;
   EXPECT_EQ(both.code(), StatusCode::kInvalidArgument);
@@ -129,7 +129,7 @@ TEST_F(RunCompanionsTest, NamesAndSizesAreCheckedBeforeAByteIsTaken) {
   EXPECT_EQ(Send({}).second.code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(RunCompanionsTest, AnotherTokenizerThanTheRunPinsIsRefusedAtJoin) {
+TEST_F(RunCompanionsTest, RefuseOtherTokenizerAtJoin) {
   v1::RunConfig config = SmallConfig();
   config.set_tokenizer_sha256(std::string(64, 'a'));
   Start(config);

@@ -89,7 +89,7 @@ TEST_F(SessionsTest, OtherDataAndOtherRunsAreRefused) {
             grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(SessionsTest, TheSnapshotArrivesWholeAndFromAnyOffset) {
+TEST_F(SessionsTest, DownloadsSnapshotFromAnyOffset) {
   Start();
   auto a = NewWorker("a");
   ASSERT_TRUE(a->Join().ok());
@@ -106,7 +106,7 @@ TEST_F(SessionsTest, TheSnapshotArrivesWholeAndFromAnyOffset) {
   EXPECT_EQ(Download(a.get(), std::string(32, 'x'), 0).status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(SessionsTest, ASubscriptionThatIsNotOfOurChainIsRefused) {
+TEST_F(SessionsTest, RefusesDivergedSubscription) {
   Start();
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
@@ -123,7 +123,7 @@ TEST_F(SessionsTest, ASubscriptionThatIsNotOfOurChainIsRefused) {
             StatusCode::kFailedPrecondition);
 }
 
-TEST_F(SessionsTest, ANewerProcessEndsTheStreamsOfTheOlder) {
+TEST_F(SessionsTest, EndsStreamsOfOlderProcess) {
   Start();
   auto old = NewActive("a", 7);
   auto rounds = old->Subscribe(&layout_);
@@ -136,7 +136,7 @@ TEST_F(SessionsTest, ANewerProcessEndsTheStreamsOfTheOlder) {
 }
 
 // It would miss the deadline of a round that it cannot take part in yet.
-TEST_F(SessionsTest, AWorkerThatLoadsTheSnapshotIsNotWaitedFor) {
+TEST_F(SessionsTest, ActivatesWorkerOnceItHasLoaded) {
   Start();
   auto a = NewWorker("a");
   ASSERT_TRUE(a->Join().ok());
@@ -175,7 +175,7 @@ TEST_F(SessionsTest, SlowAndCancelledSubscribersHoldNobody) {
   }
 }
 
-TEST_F(SessionsTest, AnEmptyAggregatorIsReadyAndTakesARun) {
+TEST_F(SessionsTest, CreatesRunAtEmptyAggregator) {
   StartEmpty();
   EXPECT_EQ(GetRun().state(), v1::RUN_STATE_EMPTY);
   EXPECT_EQ(NewWorker("a")->Join().code(), StatusCode::kUnavailable);
@@ -269,7 +269,7 @@ TEST_F(SessionsTest, MetricsTellWhatHappened) {
 }
 
 // It stays ready, names the disk, acknowledges no commit, and continues by itself.
-TEST_F(SessionsTest, ADiskThatFailsIsToldAndTheRunGoesOnByItself) {
+TEST_F(SessionsTest, ContinuesAfterDiskFault) {
   Start();
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
@@ -295,7 +295,7 @@ TEST_F(SessionsTest, ADiskThatFailsIsToldAndTheRunGoesOnByItself) {
 }
 
 // No error comes, and no round.
-TEST_F(SessionsTest, ADiskThatDoesNotAnswerMakesItUnready) {
+TEST_F(SessionsTest, IsUnreadyWhileDiskHangs) {
   Start();
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
@@ -336,7 +336,7 @@ TEST_F(SessionsTest, DrainingIsToldToEverybodyAndTheOpenRoundEnds) {
   server_->AwaitDrained();
 }
 
-TEST_F(SessionsTest, ADrainWaitsForTheOpenRoundNoLongerThanItsGrace) {
+TEST_F(SessionsTest, EndsDrainAtGrace) {
   Start();
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
@@ -348,7 +348,7 @@ TEST_F(SessionsTest, ADrainWaitsForTheOpenRoundNoLongerThanItsGrace) {
   EXPECT_EQ(ReasonOf(a->Upload(0, Payloads(0, 1)).status), "draining");
 }
 
-TEST_F(SessionsTest, AServerStopsWhileStreamsAreOpen) {
+TEST_F(SessionsTest, StopsWhileStreamsAreOpen) {
   Start();
   auto a = NewActive("a");
   auto rounds = a->Subscribe(&layout_);
@@ -366,7 +366,7 @@ TEST_F(SessionsTest, AServerStopsWhileStreamsAreOpen) {
   EXPECT_FALSE(stream->Finish().ok());
 }
 
-TEST_F(SessionsTest, TwoAggregatorsLiveInOneProcessButNotInOneFolder) {
+TEST_F(SessionsTest, AllowsTwoAggregatorsInOneProcess) {
   Start();
   server::AggregatorOptions options = Options();
   auto same = server::AggregatorServer::Start(options, &clock_, &log_, [](absl::Status) {});

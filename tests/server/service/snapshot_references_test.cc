@@ -90,7 +90,7 @@ class SnapshotReferencesTest : public SnapshotsTest {
 };
 
 // Two false snapshots of old rounds, each reported first; then the same after a restart.
-TEST_F(SnapshotReferencesTest, AnArchiverCannotMakeItsOwnParametersThoseOfTheRun) {
+TEST_F(SnapshotReferencesTest, RefusesFalseSnapshots) {
   std::vector<Poison> poisons;
   for (const uint64_t round : {2, 4}) {
     AdvanceTo(round);
@@ -109,7 +109,7 @@ TEST_F(SnapshotReferencesTest, AnArchiverCannotMakeItsOwnParametersThoseOfTheRun
   }
 }
 
-TEST_F(SnapshotReferencesTest, AFalseReportOfARecentRoundMovesNoWorker) {
+TEST_F(SnapshotReferencesTest, KeepsWorkersDespiteFalseReport) {
   AdvanceTo(3);
   ASSERT_TRUE(Report(3, replica_->log_hash(), FalseHashes()).ok());
   const uint64_t before = replica_->log_hash();
@@ -122,7 +122,7 @@ TEST_F(SnapshotReferencesTest, AFalseReportOfARecentRoundMovesNoWorker) {
 }
 
 // The reference is the log's: reports change nothing, in either direction.
-TEST_F(SnapshotReferencesTest, ATrueSnapshotNeedsNoReport) {
+TEST_F(SnapshotReferencesTest, NeedsNoReport) {
   AdvanceTo(2);
   const File file = Snapshot();
   ASSERT_TRUE(Report(2, replica_->log_hash(), FalseHashes()).ok());
@@ -130,7 +130,7 @@ TEST_F(SnapshotReferencesTest, ATrueSnapshotNeedsNoReport) {
   EXPECT_TRUE(Upload(file).stored);
 }
 
-TEST_F(SnapshotReferencesTest, ASnapshotOfTheOpenRoundMustWait) {
+TEST_F(SnapshotReferencesTest, HoldsSnapshotOfOpenRound) {
   AdvanceTo(2);
   const File file = Snapshot();
   ASSERT_TRUE(Report().ok());
@@ -149,14 +149,14 @@ TEST_F(SnapshotReferencesTest, RefusesAStateHashThatIsNotTheReference) {
 }
 
 // An archiver that lags by more rounds than are compared.
-TEST_F(SnapshotReferencesTest, AnArchiverThatLagsFarHasItsSnapshotTaken) {
+TEST_F(SnapshotReferencesTest, TakesSnapshotOfLaggingArchiver) {
   const File file = SnapshotAt(2);
   AdvanceTo(3 + server::kReferenceRounds);
   StartAgain();
   EXPECT_TRUE(Upload(file).stored);
 }
 
-TEST_F(SnapshotReferencesTest, WhatAnOlderVersionTookWithoutAReferenceIsNotGivenToAnybody) {
+TEST_F(SnapshotReferencesTest, DropsUnvouchedOfOlderVersion) {
   AdvanceTo(2);
   const File false_one = MakePoison().file;
   AdvanceTo(4);
@@ -176,7 +176,7 @@ TEST_F(SnapshotReferencesTest, WhatAnOlderVersionTookWithoutAReferenceIsNotGiven
   EXPECT_EQ(GetRun().first_round(), 6);
 }
 
-TEST_F(SnapshotReferencesTest, AFalseOneOfAnOlderVersionDoesNotHideATrueOne) {
+TEST_F(SnapshotReferencesTest, KeepsTrueSnapshotBesideFalse) {
   const File right = SnapshotAt(2);
   AdvanceTo(4);
   const File wrong = MakePoison().file;
@@ -188,7 +188,7 @@ TEST_F(SnapshotReferencesTest, AFalseOneOfAnOlderVersionDoesNotHideATrueOne) {
   ExpectAWholeRun();
 }
 
-TEST_F(SnapshotReferencesTest, AReportMustBeOfTheLog) {
+TEST_F(SnapshotReferencesTest, RefusesDivergedReport) {
   AdvanceTo(2);
   EXPECT_EQ(ReasonOf(Report(2, replica_->log_hash() ^ 1, Hashes())), "diverged");
   EXPECT_EQ(Report(3, replica_->log_hash(), Hashes()).code(), StatusCode::kInvalidArgument);

@@ -9,7 +9,7 @@ namespace {
 
 using absl::StatusCode;
 
-TEST_F(SnapshotsTest, AJoinerStartsFromWhatTheArchiverUploaded) {
+TEST_F(SnapshotsTest, StartsJoinerFromUpload) {
   const UploadResult result = Upload(SnapshotAt(4));
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_TRUE(result.stored);
@@ -32,7 +32,7 @@ TEST_F(SnapshotsTest, AJoinerStartsFromWhatTheArchiverUploaded) {
   EXPECT_EQ(joined.StateHash(), replica_->StateHash());
 }
 
-TEST_F(SnapshotsTest, AnInterruptedUploadGoesOnWhereItWas) {
+TEST_F(SnapshotsTest, ContinuesInterruptedUpload) {
   const File file = SnapshotAt(2);
   const UploadResult half = Upload(file, file.bytes.size() / 2);
   EXPECT_EQ(half.status.code(), StatusCode::kCancelled);
@@ -45,7 +45,7 @@ TEST_F(SnapshotsTest, AnInterruptedUploadGoesOnWhereItWas) {
   EXPECT_FALSE(again.offset.has_value());
 }
 
-TEST_F(SnapshotsTest, AnUploadGoesOnAfterARestart) {
+TEST_F(SnapshotsTest, ContinuesUploadAfterRestart) {
   const File file = SnapshotAt(2);
   EXPECT_FALSE(Upload(file, file.bytes.size() / 2).stored);
   run_.reset();
@@ -129,7 +129,7 @@ TEST_F(SnapshotsTest, RefusesMessagesOutOfOrder) {
 }
 
 // The newest upload continues and the previous one ends. Neither damages the file.
-TEST_F(SnapshotsTest, ANewUploadEndsTheOneBefore) {
+TEST_F(SnapshotsTest, EndsOlderUpload) {
   const File file = SnapshotAt(2);
   v1::UploadSnapshotRequest request;
   request.mutable_header()->set_run_id(run_id_);

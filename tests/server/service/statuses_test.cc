@@ -121,7 +121,7 @@ TEST_F(StatusesTest, MessagesAboveTheLimitAreGrpcsToRefuse) {
   }
 }
 
-TEST_F(StatusesTest, ADecisionThatTheDiskRefusesIsUnavailable) {
+TEST_F(StatusesTest, IsUnavailableForUnstoredDecision) {
   ASSERT_TRUE(Evict().ok());  // for Admit
   const std::function<absl::Status()> calls[] = {
       [this] { return Pause(); }, [this] { return Resume(); }, [this] { return Evict(); },
@@ -138,7 +138,7 @@ TEST_F(StatusesTest, ADecisionThatTheDiskRefusesIsUnavailable) {
   for (const auto& call : calls) EXPECT_TRUE(call().ok());
 }
 
-TEST_F(StatusesTest, AnUploadThatTheDiskRefusesIsUnavailable) {
+TEST_F(StatusesTest, IsUnavailableForUnstoredUpload) {
   const File file = SnapshotAt(2);
   for (const int error : {ENOSPC, EROFS, ENOENT, EEXIST}) {
     for (const auto operation :
@@ -156,7 +156,7 @@ TEST_F(StatusesTest, AnUploadThatTheDiskRefusesIsUnavailable) {
   EXPECT_TRUE(Upload(file).stored);
 }
 
-TEST_F(StatusesTest, ARunThatTheDiskRefusesIsUnavailable) {
+TEST_F(StatusesTest, IsUnavailableForUnstoredRun) {
   AdvanceTo(1);
   const std::string bytes = Snapshot().bytes;
   StartWithoutARun();
@@ -186,7 +186,7 @@ TEST_F(StatusesTest, BytesThatAreNoSnapshotAreToldWithoutAPath) {
 }
 
 // Of operators, too: the log has the path.
-TEST_F(StatusesTest, TheRunsReasonNamesTheOperationAndNoPath) {
+TEST_F(StatusesTest, NamesDiskOperationWithoutPath) {
   AdvanceTo(1);
   disk_.Fail({.operation = DiskOperation::kFsync, .path_part = "rounds"});
   worker_->Heartbeat(1, replica_->log_hash());

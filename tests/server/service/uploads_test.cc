@@ -63,7 +63,7 @@ class RefusalsTest : public UploadsTest {
   RefusalsTest() : UploadsTest(2) {}
 };
 
-TEST_F(UploadsTest, TheThirdInvalidUploadInARowQuarantines) {
+TEST_F(UploadsTest, QuarantinesAfterThreeInvalid) {
   const std::string payload = *Payloads(0, 1)[0];
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(Refusal(Whole(3, payload)).code(), StatusCode::kInvalidArgument);
@@ -73,7 +73,7 @@ TEST_F(UploadsTest, TheThirdInvalidUploadInARowQuarantines) {
   EXPECT_EQ(Refusal(Whole(3, payload)).code(), StatusCode::kPermissionDenied);
 }
 
-TEST_F(UploadsTest, TheSameBytesAgainAreAcknowledged) {
+TEST_F(UploadsTest, AcknowledgesRepeat) {
   ASSERT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
   const UploadOutcome again = a_->Upload(0, Payloads(0, 1));
   EXPECT_TRUE(again.status.ok()) << again.status;
@@ -81,7 +81,7 @@ TEST_F(UploadsTest, TheSameBytesAgainAreAcknowledged) {
   EXPECT_THAT(again.acks, ElementsAre(0, 1, 2));
 }
 
-TEST_F(UploadsTest, WhatIsHeldIsNotDecodedAgain) {
+TEST_F(UploadsTest, DecodesHeldBytesOnce) {
   ASSERT_TRUE(a_->Upload(0, Payloads(0, 1)).status.ok());
   const std::string decoded = Validated();
   EXPECT_THAT(decoded, Not(EndsWith("} 0")));
@@ -90,7 +90,7 @@ TEST_F(UploadsTest, WhatIsHeldIsNotDecodedAgain) {
   EXPECT_EQ(Validated(), decoded);
 }
 
-TEST_F(UploadsTest, OneStreamMayNotRepeatForEver) {
+TEST_F(UploadsTest, LimitsRepeatsOfStream) {
   const v1::UploadFrame frame = Whole(0, *Payloads(0, 1)[0]);
   EXPECT_TRUE(a_->Send(a_->Header(0), {frame, frame, frame, frame}).status.ok());
   EXPECT_EQ(a_->Send(a_->Header(0), {frame, frame, frame, frame}).status.code(),
@@ -104,7 +104,7 @@ TEST_F(UploadsTest, OtherBytesAreRefusedAlsoFromANewerProcess) {
   EXPECT_EQ(newer->Upload(0, Payloads(0, 2)).status.code(), StatusCode::kAlreadyExists);
 }
 
-TEST_F(UploadsTest, AnInterruptedUploadGoesOnWhereItWas) {
+TEST_F(UploadsTest, ContinuesAfterInterruption) {
   std::vector<SharedBytes> partly = Payloads(0, 1);
   partly[1] = nullptr;
   ASSERT_TRUE(a_->Upload(0, partly).status.ok());
@@ -115,7 +115,7 @@ TEST_F(UploadsTest, AnInterruptedUploadGoesOnWhereItWas) {
   EXPECT_THAT(outcome.acks, ElementsAre(1));
 }
 
-TEST_F(UploadsTest, AnUpdateAfterAnAbstentionIsRefused) {
+TEST_F(UploadsTest, RefusesUpdateAfterAbstention) {
   v1::UploadHeader header = a_->Header(0);
   header.set_abstain(true);
   ASSERT_TRUE(a_->Send(header, {}).status.ok());
@@ -159,7 +159,7 @@ TEST_F(RefusalsTest, PayloadsOfAnotherLayoutRoundOrSegmentAreRefused) {
             StatusCode::kInvalidArgument);
 }
 
-TEST_F(UploadsTest, ADamagedPayloadIsRefusedAndTheRoundGoesOn) {
+TEST_F(UploadsTest, RefusesDamagedPayload) {
   std::string payload = *Payloads(0, 1)[0];
   payload[payload.size() / 2] ^= 1;
   const absl::Status status = Refusal(Whole(0, payload));
@@ -187,12 +187,12 @@ TEST_F(RefusalsTest, FramesThatBreakTheRulesAreRefused) {
             StatusCode::kInvalidArgument);
 }
 
-TEST_F(UploadsTest, AMessageAboveOneMebibyteIsNotTaken) {
+TEST_F(UploadsTest, RefusesMessageAbove1MiB) {
   EXPECT_EQ(Refusal(Frame(0, 0, std::string(2 << 20, 'x'), 2 << 20)).code(),
             StatusCode::kResourceExhausted);
 }
 
-TEST_F(UploadsTest, ACancelledUploadLeavesNothingBehind) {
+TEST_F(UploadsTest, LeavesNothingWhenCancelled) {
   for (int i = 0; i < 20; ++i) {
     grpc::ClientContext context;
     auto stream = a_->stub()->UploadUpdate(&context);
@@ -211,7 +211,7 @@ TEST_F(UploadsTest, ACancelledUploadLeavesNothingBehind) {
   EXPECT_THAT(a_->Upload(0, Payloads(0, 1)).held, IsEmpty());
 }
 
-TEST_F(UploadsTest, TheFirstMessageMustBeAHeader) {
+TEST_F(UploadsTest, RequiresHeaderFirst) {
   grpc::ClientContext context;
   auto stream = a_->stub()->UploadUpdate(&context);
   v1::UploadUpdateRequest request;

@@ -84,7 +84,7 @@ TEST(WorkerInfosTest, ReadingsAreThoseOfThePresentProcess) {
   EXPECT_FALSE(list.workers(1).has_telemetry());
 }
 
-TEST(WorkerInfosTest, OneThatHasNotComeBackIsSilentSinceTheStart) {
+TEST(WorkerInfosTest, CountsSilenceSinceStart) {
   RunStatus status;
   status.now = absl::Hours(100);
   status.workers = {WorkerOf(1, v1::MEMBER_STATE_ACTIVE), WorkerOf(2, v1::MEMBER_STATE_LEFT)};
@@ -95,7 +95,7 @@ TEST(WorkerInfosTest, OneThatHasNotComeBackIsSilentSinceTheStart) {
   EXPECT_EQ(list.workers(1).silence().seconds(), 3600) << "and not the machine's uptime";
 }
 
-TEST(WorkerInfosTest, TheLargestReadingsOfAllWorkersFitIntoAMessage) {
+TEST(WorkerInfosTest, FitsIntoMessage) {
   const auto readings = LargestReadings();
   RunStatus status;
   std::vector<WorkerReport> reports;

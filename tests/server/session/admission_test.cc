@@ -24,7 +24,7 @@ TEST(AdmissionTest, NamesAreAscending) {
   EXPECT_THAT(Names(admission), ElementsAre("a", "m", "z"));
 }
 
-TEST(AdmissionTest, ARepeatHasTheNewReasonAndTheFirstRound) {
+TEST(AdmissionTest, TakesReasonOfRepeat) {
   v1::StoredAdmission admission = *WithQuarantined({}, "a", "one", RoundId(3));
   admission = *WithQuarantined(admission, "a", "two", RoundId(4));
   ASSERT_EQ(admission.quarantined_size(), 1);
@@ -32,7 +32,7 @@ TEST(AdmissionTest, ARepeatHasTheNewReasonAndTheFirstRound) {
   EXPECT_EQ(admission.quarantined(0).round(), 3u);
 }
 
-TEST(AdmissionTest, WhoIsNotThereIsNotFound) {
+TEST(AdmissionTest, ReportsUnknownName) {
   const v1::StoredAdmission admission = *WithQuarantined({}, "b", "", RoundId(0));
   EXPECT_EQ(WithoutQuarantined(admission, "a").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(WithoutQuarantined(admission, "c").status().code(), StatusCode::kNotFound);

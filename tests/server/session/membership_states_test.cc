@@ -33,7 +33,7 @@ TEST_F(MembershipStatesTest, BeforeTheRunBeginsThereIsNoProbation) {
                                     "b: caught_up", "b: no_probation"));
 }
 
-TEST_F(MembershipStatesTest, AJoinerOfARunIsSyncedThenOnProbationThenActive) {
+TEST_F(MembershipStatesTest, PutsJoinerOnProbation) {
   Start();
   Sync("d");
   EXPECT_EQ(State("d"), kSynced);
@@ -77,7 +77,7 @@ TEST_F(MembershipStatesTest, ProbationEndsWhenTooFewOthersAreLeft) {
   EXPECT_EQ(State("e"), kProbation) << "one was needed, not two";
 }
 
-TEST_F(MembershipStatesTest, ANewProcessOfANameIsOnProbationAgain) {
+TEST_F(MembershipStatesTest, PutsNewProcessOnProbation) {
   Start();
   Sync("a", 2);
   members_.EnterSynced();
@@ -106,7 +106,7 @@ TEST_F(MembershipStatesTest, LateIsWaitedForAgainWhenInTime) {
   EXPECT_EQ(State("a"), kActive);
 }
 
-TEST_F(MembershipStatesTest, WhoMissesEveryRoundOnProbationIsLate) {
+TEST_F(MembershipStatesTest, CallsSlowProbationLate) {
   Start();
   Sync("d");
   members_.EnterSynced();
@@ -128,7 +128,7 @@ TEST_F(MembershipStatesTest, WhoMissesEveryRoundOnProbationIsLate) {
 }
 
 // A worker that resyncs by itself keeps its session: nobody waits for its download.
-TEST_F(MembershipStatesTest, WhoHoldsNoParametersAnyMoreIsJoining) {
+TEST_F(MembershipStatesTest, ReturnsToJoiningWithoutParameters) {
   Start();
   ASSERT_TRUE(Join("a").ok());
   EXPECT_EQ(State("a"), kActive) << "a join that is repeated says nothing";
@@ -142,7 +142,7 @@ TEST_F(MembershipStatesTest, WhoHoldsNoParametersAnyMoreIsJoining) {
 
 // Restart of the aggregator -----------------------------------------------------------------------
 
-TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {
+TEST_F(MembershipStatesTest, SkipsProbationAfterRestart) {
   members_.FixFingerprint("data");
   members_.Restore({Recorded("a", kActive), Recorded("b", kLate), Recorded("c", kSuspect),
                     Recorded("d", kProbation, 2), Recorded("e", kLeft), Recorded("f", kJoining),
@@ -166,7 +166,7 @@ TEST_F(MembershipStatesTest, WhoTookPartBeforeARestartNeedsNoProbation) {
 }
 
 // A run that was restored from an older copy: they are ahead of its log.
-TEST_F(MembershipStatesTest, WhoIsAheadAfterARestartResyncsAndNeedsNoProbation) {
+TEST_F(MembershipStatesTest, ResyncsWorkersAheadAfterRestart) {
   members_.FixFingerprint("data");
   members_.Restore({Recorded("a", kActive), Recorded("b", kActive), Recorded("c", kActive)});
   for (const char* name : {"a", "b", "c"}) {
@@ -190,7 +190,7 @@ TEST_F(MembershipStatesTest, ComingBackCountsOnce) {
 
 // State hashes ------------------------------------------------------------------------------------
 
-TEST_F(MembershipStatesTest, AMismatchIsAResyncThatIsRepeatedUntilTheWorkerBeginsAnew) {
+TEST_F(MembershipStatesTest, RepeatsResyncUntilWorkerRejoins) {
   Start();
   Beat("a", 1, 20, Progress::kCaughtUp);
   Mismatch("a", 20);
@@ -207,7 +207,7 @@ TEST_F(MembershipStatesTest, AMismatchIsAResyncThatIsRepeatedUntilTheWorkerBegin
   EXPECT_EQ(State("a"), kSynced);
 }
 
-TEST_F(MembershipStatesTest, AHeartbeatWithoutParametersOrFromEarlierBeginsAnew) {
+TEST_F(MembershipStatesTest, EndsResyncAtEarlierHeartbeat) {
   Start();
   v1::HeartbeatRequest request;
   *request.mutable_worker() = Identity("a", 1);
@@ -257,7 +257,7 @@ TEST_F(MembershipStatesTest, VerdictsOnAWorkerThatResyncsDoNotCount) {
   EXPECT_EQ(members_.Find("a")->mismatches.size(), 1u);
 }
 
-TEST_F(MembershipStatesTest, TwoThatDifferResyncAndNeitherIsEverQuarantined) {
+TEST_F(MembershipStatesTest, NeverQuarantinesTwoThatDiffer) {
   Start();
   members_.Leave(Identity("c", 1), "");
   for (uint64_t round = 10; round < 30; ++round) {

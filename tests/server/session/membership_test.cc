@@ -19,7 +19,7 @@ class MembershipTest : public MembersFixture {
       : MembersFixture({.max_workers = 2, .lease = Seconds(10), .suspect_after = Seconds(4)}) {}
 };
 
-TEST_F(MembershipTest, AWorkerBecomesActiveWhenItsHeartbeatIsAtTheHead) {
+TEST_F(MembershipTest, ActivatesWorkerAtHead) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   EXPECT_EQ(State("a"), v1::MEMBER_STATE_JOINING);
   EXPECT_EQ(Beat("a", 1, 1, Progress::kBehind), v1::DIRECTIVE_CONTINUE);
@@ -37,7 +37,7 @@ TEST_F(MembershipTest, StaleHeartbeatsOnlyProveLife) {
   EXPECT_TRUE(members_.ExpireLeases(Seconds(12)).empty());
 }
 
-TEST_F(MembershipTest, TheNewestJoinOfANameWins) {
+TEST_F(MembershipTest, PrefersNewestJoin) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   ASSERT_TRUE(members_.Join(Identity("a", 2), "data", Seconds(1)).ok());
   const absl::Status refused = members_.Join(Identity("a", 1), "data", Seconds(2));
@@ -49,7 +49,7 @@ TEST_F(MembershipTest, TheNewestJoinOfANameWins) {
   EXPECT_EQ(members_.Find("a")->incarnation, 2u);
 }
 
-TEST_F(MembershipTest, AJoinThatIsRepeatedKeepsTheState) {
+TEST_F(MembershipTest, KeepsStateOnRepeatedJoin) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   Beat("a", 1, 1, Progress::kCaughtUp);
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(2)).ok());
@@ -89,7 +89,7 @@ TEST_F(MembershipTest, DataThatIsNotSaidIsOtherData) {
   EXPECT_EQ(members_.Find("a"), nullptr);
 }
 
-TEST_F(MembershipTest, ARunOfAnyDataComparesNone) {
+TEST_F(MembershipTest, ComparesNothingInRunOfAny) {
   Membership members({.max_workers = 4, .lease = Seconds(30), .data_fingerprint = "any"}, &log_);
   EXPECT_EQ(members.Join(Identity("a", 1), "", Seconds(0)), absl::OkStatus());
   EXPECT_EQ(members.Join(Identity("b", 1), "one", Seconds(0)), absl::OkStatus());
@@ -100,12 +100,12 @@ TEST_F(MembershipTest, ARunOfAnyDataComparesNone) {
 }
 
 // A worker cannot open a run by what it says.
-TEST_F(MembershipTest, AnyIsTheRunsToSay) {
+TEST_F(MembershipTest, TakesAnyOfRunOnly) {
   ASSERT_EQ(members_.Join(Identity("a", 1), "any", Seconds(0)), absl::OkStatus());
   EXPECT_EQ(ReasonOf(members_.Join(Identity("b", 1), "one", Seconds(0))), "other_data");
 }
 
-TEST_F(MembershipTest, TheRunsDataIsNeverForgotten) {
+TEST_F(MembershipTest, NeverForgetsRunsData) {
   members_.FixFingerprint("right");
   EXPECT_EQ(members_.Join(Identity("a", 1), "wrong", Seconds(0)).code(),
             StatusCode::kFailedPrecondition);
@@ -133,7 +133,7 @@ TEST_F(MembershipTest, OnlyMaxWorkersAreInSession) {
   EXPECT_TRUE(members_.Join(Identity("c", 1), "data", Seconds(0)).ok());
 }
 
-TEST_F(MembershipTest, AWorkerThatIsSilentForALeaseHasLeft) {
+TEST_F(MembershipTest, ExpiresSilentWorker) {
   ASSERT_TRUE(members_.Join(Identity("a", 1), "data", Seconds(0)).ok());
   EXPECT_EQ(members_.NextExpiry(), Seconds(10));
   EXPECT_TRUE(members_.SuspectSilent(Seconds(9)).empty());  // nobody waits for it anyway
@@ -165,7 +165,7 @@ TEST_F(MembershipTest, LateWorkersTakePart) {
   EXPECT_THAT(members_.TakingPart(), ElementsAre("a", "b"));
 }
 
-TEST_F(MembershipTest, AReasonToLeaveIsCutBetweenCharacters) {
+TEST_F(MembershipTest, CutsReasonBetweenCharacters) {
   ASSERT_TRUE(Join("a").ok());
   members_.Leave(Identity("a", 1), std::string(199, 'x') + "\u00e9");
   EXPECT_EQ(Reason("a"), "left: " + std::string(199, 'x'));
@@ -186,14 +186,14 @@ TEST_F(MembershipTest, SilenceMakesSuspectAndAnySignOfLifeBringsBack) {
   EXPECT_EQ(State("a"), v1::MEMBER_STATE_ACTIVE);
 }
 
-TEST_F(MembershipTest, WhoIsSuspectForALeaseHasLeft) {
+TEST_F(MembershipTest, ExpiresSuspect) {
   Sync("a");
   members_.SuspectSilent(Seconds(4));
   EXPECT_THAT(members_.ExpireLeases(Seconds(10)), ElementsAre("a"));
   EXPECT_EQ(State("a"), v1::MEMBER_STATE_LEFT);
 }
 
-TEST_F(MembershipTest, WhoDivergedIsToldToResyncWithEveryHeartbeat) {
+TEST_F(MembershipTest, TellsDivergedToResync) {
   Sync("a");
   for (uint64_t sequence = 7; sequence < 9; ++sequence) {
     const HeartbeatAnswer answer = Answer("a", 1, sequence, Progress::kDiverged);

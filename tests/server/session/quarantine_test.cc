@@ -19,7 +19,7 @@ constexpr auto kQuarantined = v1::MEMBER_STATE_QUARANTINED;
 
 using QuarantineTest = RunMembersFixture;
 
-TEST_F(QuarantineTest, ThreeInvalidUploadsInARowQuarantine) {
+TEST_F(QuarantineTest, FollowsThreeInvalidUploads) {
   Start();
   for (int i = 0; i < 2; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
   EXPECT_EQ(State("a"), kActive);
@@ -39,7 +39,7 @@ TEST_F(QuarantineTest, InvalidUploadsThatAreNotInARowDoNot) {
   EXPECT_EQ(State("a"), kActive);
 }
 
-TEST_F(QuarantineTest, NoRuleLeavesFewerThanMinWorkers) {
+TEST_F(QuarantineTest, KeepsMinWorkers) {
   Start();
   members_.Leave(Identity("c", 1), "");
   for (int i = 0; i < 10; ++i) members_.Apply("a", MemberEvent::kInvalidUpdate);
@@ -56,14 +56,14 @@ TEST_F(QuarantineTest, NoRuleLeavesFewerThanMinWorkers) {
   EXPECT_EQ(State("b"), kActive);
 }
 
-TEST_F(QuarantineTest, AnOperatorMayLeaveFewerThanMinWorkers) {
+TEST_F(QuarantineTest, LetsOperatorGoBelowMinWorkers) {
   Start();
   for (const char* name : {"a", "b", "c"}) members_.Quarantine(Entry(name, "why"));
   EXPECT_EQ(members_.Count(kQuarantined), 3);
   EXPECT_TRUE(members_.TakingPart().empty());
 }
 
-TEST_F(QuarantineTest, NothingIsAcceptedInQuarantineAndTheWorkerLearnsWhy) {
+TEST_F(QuarantineTest, RefusesCallsWithReason) {
   Start();
   members_.Quarantine(Entry("a", "evicted by an operator: bad memory"));
   for (const uint64_t incarnation : {1, 2}) {
@@ -83,7 +83,7 @@ TEST_F(QuarantineTest, NothingIsAcceptedInQuarantineAndTheWorkerLearnsWhy) {
   EXPECT_EQ(State("a"), kQuarantined);
 }
 
-TEST_F(QuarantineTest, ANameThatWasNeverSeenCanBeEvicted) {
+TEST_F(QuarantineTest, TakesUnknownName) {
   members_.Quarantine(Entry("z", "why"));
   EXPECT_EQ(Join("z").code(), StatusCode::kPermissionDenied);
 }
@@ -109,7 +109,7 @@ TEST_F(QuarantineTest, OnlyWhoIsInQuarantineIsAdmitted) {
   EXPECT_EQ(State("a"), kActive);
 }
 
-TEST_F(QuarantineTest, TheListOfNamesInQuarantineGoesThroughARestart) {
+TEST_F(QuarantineTest, SurvivesRestart) {
   Start();
   Sync("d");
   members_.Quarantine(Entry("z", "evicted by an operator"));
@@ -174,7 +174,7 @@ TEST_F(QuarantineTest, EventsOfUnknownNamesChangeNothing) {
   EXPECT_EQ(members_.Find("z"), nullptr);
 }
 
-TEST_F(QuarantineTest, EveryChangeIsReportedOnce) {
+TEST_F(QuarantineTest, ReportsChangesOnce) {
   Start();
   changes_.clear();
   members_.Apply("a", MemberEvent::kMissedDeadline);

@@ -152,13 +152,13 @@ TEST(TransitionTest, FollowsTheTable) {
   }
 }
 
-TEST(TransitionTest, EveryEventIsInTheTable) {
+TEST(TransitionTest, CoversEvents) {
   std::set<MemberEvent> events;
   for (const Row& row : kTable) events.insert(row.event);
   EXPECT_EQ(events.size(), static_cast<size_t>(MemberEvent::kLeaseOver) + 1);
 }
 
-TEST(TransitionTest, TheReasonsAreThoseOfTheTable) {
+TEST(TransitionTest, HasReasonsOfTable) {
   std::set<absl::string_view> words;
   for (const Row& row : kTable) words.insert(row.word);
   words.erase("");

@@ -42,7 +42,7 @@ TEST_F(WorkerReportsTest, KeepsTheLastReadingsByName) {
   EXPECT_EQ(list[1].received_at, absl::UnixEpoch() + absl::Hours(1) + absl::Seconds(5));
 }
 
-TEST_F(WorkerReportsTest, AStaleHeartbeatChangesNothing) {
+TEST_F(WorkerReportsTest, IgnoresStaleHeartbeat) {
   Take(Heartbeat("a", 1, 5, 10));
   Take(Heartbeat("a", 1, 4, 20));
   Take(Heartbeat("a", 1, 5, 30));
@@ -79,7 +79,7 @@ TEST_F(WorkerReportsTest, AreGoneWhenTheWorkerLeavesOrIsSilentForTenMinutes) {
   EXPECT_EQ(reports_.List(absl::Minutes(10)).size(), 0u);
 }
 
-TEST_F(WorkerReportsTest, TheOneThatWasSilentTheLongestMakesRoom) {
+TEST_F(WorkerReportsTest, DropsLongestSilent) {
   for (int i = 0; i < 3; ++i)
     Take(Heartbeat(absl::StrCat("w", i), 1, 1, 1), absl::Seconds(i == 1 ? 0 : 9));
   Take(Heartbeat("new", 1, 1, 1), absl::Seconds(10));

@@ -11,7 +11,7 @@ namespace {
 using absl::StatusCode;
 using ::testing::HasSubstr;
 
-TEST(WorkerVersionTest, TheSameOrThePreviousMinorIsTaken) {
+TEST(WorkerVersionTest, MayBeOneMinorBehind) {
   EXPECT_TRUE(CheckWorkerVersion("1.4.0", "1.4.7").ok());
   EXPECT_TRUE(CheckWorkerVersion("1.4.9", "1.4.7").ok());
   EXPECT_TRUE(CheckWorkerVersion("1.3.9", "1.4.0").ok());
@@ -28,12 +28,12 @@ TEST(WorkerVersionTest, OthersAreRefusedAndBothAreNamed) {
   }
 }
 
-TEST(WorkerVersionTest, TheFirstMinorHasNoPreviousOne) {
+TEST(WorkerVersionTest, MayNotBeOfOlderMajor) {
   EXPECT_EQ(ReasonOf(CheckWorkerVersion("0.9.0", "1.0.0")), "version");
   EXPECT_EQ(ReasonOf(CheckWorkerVersion("1.4294967295.0", "1.0.0")), "version");
 }
 
-TEST(WorkerVersionTest, WhatIsNoVersionIsInvalid) {
+TEST(WorkerVersionTest, RefusesMalformed) {
   for (const char* theirs : {"", "1", "1.4", "1.4.0.0", "1.4.x", " 1.4.0", "1.4.-1", "+1.4.0",
                              "1.4.99999999999", "a.b.c", "1..0"}) {
     EXPECT_EQ(CheckWorkerVersion(theirs, "1.4.0").code(), StatusCode::kInvalidArgument) << theirs;

@@ -99,7 +99,7 @@ TEST_F(RunHistoryTest, ProbationAndAbstainingAreReasonsOfTheirOwn) {
   EXPECT_EQ(history_.View().workers.at("a").excluded, "abstained");
 }
 
-TEST_F(RunHistoryTest, TheRunSlowsDownWhenNothingIsCommitted) {
+TEST_F(RunHistoryTest, SlowsDownWithoutCommits) {
   EXPECT_EQ(history_.View().rounds_a_minute, std::nullopt);
   for (int i = 0; i < 40; ++i) Round(Seconds(2), 3, 3);
   EXPECT_DOUBLE_EQ(*history_.View().rounds_a_minute, 30);

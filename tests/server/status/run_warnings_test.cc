@@ -44,9 +44,9 @@ class RunWarningsTest : public ::testing::Test {
   std::map<std::string, double> gauges_;
 };
 
-TEST_F(RunWarningsTest, AHealthyRunHasNone) { EXPECT_THAT(Names(), IsEmpty()); }
+TEST_F(RunWarningsTest, IsEmptyIfHealthy) { EXPECT_THAT(Names(), IsEmpty()); }
 
-TEST_F(RunWarningsTest, ARoundThatStaysOpen) {
+TEST_F(RunWarningsTest, TellsStalledRound) {
   history_.open_for = absl::Seconds(59);
   EXPECT_THAT(Names(), IsEmpty());
   history_.open_for = absl::Seconds(61);
@@ -64,7 +64,7 @@ TEST_F(RunWarningsTest, WaitingIsAWarningOnceThereWereRounds) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(RunWarningsTest, AQuorumThatOneMoreLossWouldBreak) {
+TEST_F(RunWarningsTest, TellsQuorumAtRisk) {
   status_.workers[1].state = v1::MEMBER_STATE_LEFT;
   EXPECT_THAT(Names(), ElementsAre("DistroQuorumAtRisk"));
   history_.most_expected = 1;  // there never were more
@@ -95,7 +95,7 @@ TEST_F(RunWarningsTest, CriticalOnesComeFirst) {
   EXPECT_THAT(Names(), ElementsAre("DistroLossNotFinite"));
 }
 
-TEST_F(RunWarningsTest, TheDiskAndTheCertificate) {
+TEST_F(RunWarningsTest, TellsDiskAndCertificate) {
   SetMetric("data_dir_free_bytes", 99);
   SetMetric("tls_certificate_expiry_timestamp_seconds", 1'000'000 + 6 * 86400);
   EXPECT_THAT(Names(), ElementsAre("DistroDiskFilling", "DistroCertificateExpiry"));
@@ -105,7 +105,7 @@ TEST_F(RunWarningsTest, TheDiskAndTheCertificate) {
 }
 
 // A disk with free bytes and no inodes takes no further round either.
-TEST_F(RunWarningsTest, TheInodesOfTheDisk) {
+TEST_F(RunWarningsTest, TellsFewInodes) {
   SetMetric("data_dir_size_files", 0);
   SetMetric("data_dir_free_files", 0);
   EXPECT_THAT(Names(), IsEmpty()) << "the file system has no limit";
@@ -119,14 +119,14 @@ TEST_F(RunWarningsTest, TheInodesOfTheDisk) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(RunWarningsTest, ADamagedRecordIsCritical) {
+TEST_F(RunWarningsTest, TellsDamagedRecord) {
   SetMetric("log_damaged_records", 2);
   EXPECT_THAT(Names(), ElementsAre("DistroLogDamaged"));
   EXPECT_TRUE(Warnings()[0].critical);
   EXPECT_THAT(Warnings()[0].what, HasSubstr("2 records"));
 }
 
-TEST_F(RunWarningsTest, ALogThatIsNeverPruned) {
+TEST_F(RunWarningsTest, TellsUnprunedLog) {
   SetMetric("round", 1000);
   EXPECT_THAT(Names(), ElementsAre("DistroSnapshotStale"));
   SetMetric("snapshot_round", 900);

@@ -79,7 +79,7 @@ TEST_F(StatusReportTest, BytesAreComparedWithGradientsOfTheSameModel) {
   EXPECT_EQ(bytes["report_down"], 86.8e6);
 }
 
-TEST_F(StatusReportTest, TheMethodIsNamedWithItsSettings) {
+TEST_F(StatusReportTest, NamesMethodAndSettings) {
   run_.config.set_method(v1::METHOD_SIGNS);
   run_.config.set_kept_per_block(4);
   EXPECT_EQ(Report()["run"]["method"], "signs, K = 4");

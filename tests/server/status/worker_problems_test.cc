@@ -26,12 +26,12 @@ Problem Judge(const WorkerFacts& facts) {
   return ProblemOf(facts, TypicalOf(workers));
 }
 
-TEST(WorkerProblemsTest, AWorkerLikeTheOthersHasNone) {
+TEST(WorkerProblemsTest, IsEmptyForTypicalWorker) {
   EXPECT_EQ(Judge(Active(4, 1e6)).what, "");
   EXPECT_EQ(Judge(Active(4, 1e6)).severity, Severity::kGood);
 }
 
-TEST(WorkerProblemsTest, TheCauseOfALateUpdateIsNamed) {
+TEST(WorkerProblemsTest, NamesCauseOfLateUpdate) {
   const Problem up = Judge(Active(12, 2e5));
   EXPECT_EQ(up.severity, Severity::kBad);
   EXPECT_EQ(
@@ -43,9 +43,7 @@ TEST(WorkerProblemsTest, TheCauseOfALateUpdateIsNamed) {
   EXPECT_THAT(Judge(Active(12, 1e6)).what, StartsWith("Slow, and not for its link"));
 }
 
-TEST(WorkerProblemsTest, ASlowLinkThatDelaysNobodyIsNone) {
-  EXPECT_EQ(Judge(Active(4.4, 1e5)).what, "");
-}
+TEST(WorkerProblemsTest, IgnoresHarmlessSlowLink) { EXPECT_EQ(Judge(Active(4.4, 1e5)).what, ""); }
 
 TEST(WorkerProblemsTest, OfTwoWorkersTheWorseOneStandsOut) {
   const WorkerFacts good = Active(1, 1e6), bad = Active(8, 1e5);
@@ -77,7 +75,7 @@ TEST(WorkerProblemsTest, StatesThatKeepAWorkerOut) {
   EXPECT_EQ(Judge(facts).what, "");
 }
 
-TEST(WorkerProblemsTest, AnActiveWorkerThatIsNeverIncluded) {
+TEST(WorkerProblemsTest, TellsMissedRounds) {
   WorkerFacts facts = Active(4, 1e6);
   facts.rounds.missed_in_a_row = 3;
   facts.rounds.excluded = "late";
@@ -100,7 +98,7 @@ TEST(WorkerProblemsTest, ProbationThatDoesNotEnd) {
   EXPECT_EQ(Judge(facts).what, "Not included for 3 rounds: abstained");
 }
 
-TEST(WorkerProblemsTest, WhoIsOnProbationIsNoMeasure) {
+TEST(WorkerProblemsTest, LeavesProbationOut) {
   std::vector<WorkerFacts> workers = Crowd();
   for (int i = 0; i < 20; ++i) {
     workers.push_back(Active(60, 10));

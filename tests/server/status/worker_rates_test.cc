@@ -42,7 +42,7 @@ TEST(WorkerRatesTest, RatesAreDifferencesOfTwoReports) {
   EXPECT_EQ(rates.Of("b").tokens_per_second, std::nullopt);
 }
 
-TEST(WorkerRatesTest, NothingTransferredHasNoGoodput) {
+TEST(WorkerRatesTest, OmitsGoodputOfNothing) {
   WorkerRates rates;
   WorkerReport first = ReportAt(10), second = ReportAt(20);
   second.telemetry = first.telemetry;
@@ -65,7 +65,7 @@ TEST(WorkerRatesTest, LooksBackAboutAMinute) {
   EXPECT_DOUBLE_EQ(*rates.Of("a").tokens_per_second, 7);
 }
 
-TEST(WorkerRatesTest, AnotherProcessAndALongSilenceBeginAnew) {
+TEST(WorkerRatesTest, RestartsWithProcessAndSilence) {
   WorkerRates rates;
   rates.Take({ReportAt(10)});
   rates.Take({ReportAt(12)});

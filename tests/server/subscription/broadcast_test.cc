@@ -11,7 +11,7 @@ namespace {
 using absl::StatusCode;
 using BroadcastTest = testing::BroadcastTest;
 
-TEST_F(BroadcastTest, AFollowerGetsFramesAsTheyCome) {
+TEST_F(BroadcastTest, SendsFramesAsTheyCome) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto a = Subscribe(&broadcast, 0);
   EXPECT_EQ(Drain(a.get()), "");
@@ -26,7 +26,7 @@ TEST_F(BroadcastTest, AFollowerGetsFramesAsTheyCome) {
   EXPECT_EQ(Drain(a.get()), "o201c");
 }
 
-TEST_F(BroadcastTest, AllSubscribersShareTheSameBytes) {
+TEST_F(BroadcastTest, SharesBytes) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto a = Subscribe(&broadcast, 0, "a");
   auto b = Subscribe(&broadcast, 0, "b");
@@ -34,7 +34,7 @@ TEST_F(BroadcastTest, AllSubscribersShareTheSameBytes) {
   EXPECT_EQ(a->Next()->get(), b->Next()->get());
 }
 
-TEST_F(BroadcastTest, WhatIsNotInTheRingComesFromTheLog) {
+TEST_F(BroadcastTest, ReadsLogBeyondRing) {
   Broadcast broadcast(0, RoundId(0));
   for (uint64_t r = 0; r < 3; ++r) WholeRound(&broadcast, r);
   EXPECT_EQ(broadcast.bytes(), 0u);
@@ -43,7 +43,7 @@ TEST_F(BroadcastTest, WhatIsNotInTheRingComesFromTheLog) {
   EXPECT_EQ(Drain(a.get()), "012c012co");
 }
 
-TEST_F(BroadcastTest, ARoundThatLeavesTheRingMidwayGoesOnInTheLogWithoutRepeats) {
+TEST_F(BroadcastTest, ContinuesRoundInLog) {
   Broadcast broadcast(0, RoundId(0));
   auto a = Subscribe(&broadcast, 0);
   OpenRound(&broadcast, 0);
@@ -63,7 +63,7 @@ TEST_F(BroadcastTest, MemoryIsBoundedByTheRingAndTheOpenRound) {
   }
 }
 
-TEST_F(BroadcastTest, TheEndComesAfterTheLastFrame) {
+TEST_F(BroadcastTest, EndsAfterLastFrame) {
   Broadcast broadcast(0, RoundId(0));
   WholeRound(&broadcast, 0);
   broadcast.End(absl::OkStatus());
@@ -72,7 +72,7 @@ TEST_F(BroadcastTest, TheEndComesAfterTheLastFrame) {
   EXPECT_EQ(a->Next().status().code(), StatusCode::kOutOfRange);
 }
 
-TEST_F(BroadcastTest, ADrainEndsWithItsStatusAfterTheLastFrame) {
+TEST_F(BroadcastTest, DrainsAfterLastFrame) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto a = Subscribe(&broadcast, 0);
   WholeRound(&broadcast, 0);
@@ -81,7 +81,7 @@ TEST_F(BroadcastTest, ADrainEndsWithItsStatusAfterTheLastFrame) {
   EXPECT_EQ(a->Next().status().code(), StatusCode::kAborted);
 }
 
-TEST_F(BroadcastTest, ADrainWaitsForNobodyWhoStillReadsTheLog) {
+TEST_F(BroadcastTest, DrainsWithoutReadersOfLog) {
   Broadcast broadcast(0, RoundId(0));
   WholeRound(&broadcast, 0);
   auto a = Subscribe(&broadcast, 0);
@@ -90,7 +90,7 @@ TEST_F(BroadcastTest, ADrainWaitsForNobodyWhoStillReadsTheLog) {
 }
 
 // Earlier frames are still valid for a renewed subscription, and need not be sent twice.
-TEST_F(BroadcastTest, ARoundThatIsOpenedAgainEndsSubscriptionsAfterTheRoundBefore) {
+TEST_F(BroadcastTest, EndsSubscriptionsOnReopen) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto a = Subscribe(&broadcast, 0);
   WholeRound(&broadcast, 0);
@@ -101,7 +101,7 @@ TEST_F(BroadcastTest, ARoundThatIsOpenedAgainEndsSubscriptionsAfterTheRoundBefor
   EXPECT_EQ(Drain(Subscribe(&broadcast, 1).get()), "o");
 }
 
-TEST_F(BroadcastTest, ASecondSubscriptionOfAWorkerEndsTheFirst) {
+TEST_F(BroadcastTest, EndsOlderSubscriptionOfWorker) {
   Broadcast broadcast(1 << 20, RoundId(0));
   auto first = Subscribe(&broadcast, 0, "a");
   auto other = Subscribe(&broadcast, 0, "b");
@@ -162,7 +162,7 @@ TEST_F(BroadcastTest, ListenersAreWokenWhenThereIsNews) {
 }
 
 // Followers are many and untrusted: no round waits for one, and workers are woken before followers.
-TEST_F(BroadcastTest, AFollowerThatTakesItsTimeHoldsUpNeitherRoundsNorWorkers) {
+TEST_F(BroadcastTest, WakesWorkersBeforeFollowers) {
   Wakes wakes;
   absl::Notification go_on;
   const auto slow = std::make_shared<RecordingListener>("slow", &wakes, &go_on);
@@ -179,7 +179,7 @@ TEST_F(BroadcastTest, AFollowerThatTakesItsTimeHoldsUpNeitherRoundsNorWorkers) {
   EXPECT_THAT(wakes.Await(4), ::testing::ElementsAre("slow", "worker", "follower", "slow"));
 }
 
-TEST_F(BroadcastTest, TheLagIsThatOfTheSlowest) {
+TEST_F(BroadcastTest, ReportsLargestLag) {
   Broadcast broadcast(1 << 20, RoundId(0));
   EXPECT_EQ(broadcast.MaxLag(), 0u);
   auto a = Subscribe(&broadcast, 0, "a");

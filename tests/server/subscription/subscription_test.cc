@@ -13,7 +13,7 @@ namespace {
 using absl::StatusCode;
 using DamagedRecordsTest = testing::BroadcastTest;
 
-TEST_F(DamagedRecordsTest, ADamagedRecordIsNotServedToItsEnd) {
+TEST_F(DamagedRecordsTest, IsNotServedToItsEnd) {
   Broadcast broadcast(0, RoundId(0));
   for (uint64_t r = 0; r < 3; ++r) WholeRound(&broadcast, r);
   Flip(1, 2);
@@ -46,7 +46,7 @@ TEST_F(DamagedRecordsTest, DamageIsToldOnceUntilTheRecordWasReadWhole) {
   EXPECT_EQ(Damaged(), 0u);
 }
 
-TEST_F(DamagedRecordsTest, AMissingRecordIsDamageToo) {
+TEST_F(DamagedRecordsTest, IncludesMissing) {
   Broadcast broadcast(0, RoundId(0));
   for (uint64_t r = 0; r < 2; ++r) WholeRound(&broadcast, r);
   std::filesystem::remove(folder_.File("rounds/" + RecordName(RoundId(1))));

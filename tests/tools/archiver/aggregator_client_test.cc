@@ -17,20 +17,20 @@ class AggregatorClientTest : public FollowTest {
   std::unique_ptr<AggregatorClient> client_;
 };
 
-TEST_F(AggregatorClientTest, AFencedAggregatorIsToldTheStateOverAnotherConnection) {
+TEST_F(AggregatorClientTest, ReconnectsToReportState) {
   aggregator_.Change([this](AggregatorState& state) { state.report_failures = {fenced_}; });
   EXPECT_TRUE(client_->ReportState(v1::ReportStateRequest()).ok());
   ExpectAnotherConnection("ReportState");
 }
 
-TEST_F(AggregatorClientTest, AFencedAggregatorIsSentTheSnapshotOverAnotherConnection) {
+TEST_F(AggregatorClientTest, ReconnectsToSendSnapshot) {
   aggregator_.Change(
       [this](AggregatorState& state) { state.snapshot_upload_failures = {fenced_}; });
   EXPECT_TRUE(client_->SendSnapshot(v1::UploadSnapshotHeader(), "bytes").ok());
   ExpectAnotherConnection("UploadSnapshot");
 }
 
-TEST_F(AggregatorClientTest, WhatDoesNotChangeEndsAnAttemptAndSoDoesTheEndOfTheClient) {
+TEST_F(AggregatorClientTest, StopsOnFinalError) {
   aggregator_.Change([](AggregatorState& state) {
     state.report_failures = {Refusal(absl::StatusCode::kFailedPrecondition, ""),
                              Refusal(absl::StatusCode::kUnavailable, "")};

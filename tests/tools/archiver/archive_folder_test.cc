@@ -77,7 +77,7 @@ TEST_F(ArchiveFolderTest, HoldsWhatWasSavedLast) {
   EXPECT_FALSE(Exists("log-2.pb"));
 }
 
-TEST_F(ArchiveFolderTest, ACopyWithoutALogIsACopy) {
+TEST_F(ArchiveFolderTest, LoadsCopyWithoutLog) {
   Open();
   ArchiveState state = Save(2);
   std::filesystem::remove(scratch_.File("data/log-2.pb"));
@@ -91,7 +91,7 @@ TEST_F(ArchiveFolderTest, ACopyWithoutALogIsACopy) {
   EXPECT_FALSE(folder_->LoadLog(state).has_value()) << "of another run";
 }
 
-TEST_F(ArchiveFolderTest, EverySnapshotHasTheSameSize) {
+TEST_F(ArchiveFolderTest, KeepsSizeOfSnapshots) {
   Open();
   const uint64_t bytes = Save(1).snapshot.size_bytes();
   EXPECT_EQ(Save(12).snapshot.size_bytes(), bytes);

@@ -31,7 +31,7 @@ TEST_F(ArchiveLogTest, KeepsTheNewestHeadersAsTheirBytes) {
   EXPECT_EQ(first.round(), 5u);
 }
 
-TEST_F(ArchiveLogTest, AHeaderThatDoesNotFollowBeginsAnew) {
+TEST_F(ArchiveLogTest, RestartsAtGap) {
   AddHeader(Next(), &archive_);
   AddHeader(Next(), &archive_);
   Next();

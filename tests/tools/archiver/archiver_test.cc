@@ -171,7 +171,7 @@ TEST_F(ArchiverTest, CatchesUpOnce) {
   EXPECT_EQ(StoredRounds().front(), 3);  // the newest that a committed round vouches for
 }
 
-TEST_F(ArchiverTest, ThePublishCommandGetsEachFolder) {
+TEST_F(ArchiverTest, RunsPublishCommand) {
   AdvanceTo(7);
   ArchiverOptions options = Options();
   const std::string list = folder_.File("list");
@@ -188,7 +188,7 @@ TEST_F(ArchiverTest, ThePublishCommandGetsEachFolder) {
   EXPECT_EQ(metrics_->failures_command->value(), 0);
 }
 
-TEST_F(ArchiverTest, APublishCommandThatFailsIsTheEndsStatus) {
+TEST_F(ArchiverTest, EndsWithFailureOfPublishCommand) {
   AdvanceTo(4);
   ArchiverOptions options = Options();
   options.publish.command = "echo the disk is full >&2; exit 7";
@@ -201,7 +201,7 @@ TEST_F(ArchiverTest, APublishCommandThatFailsIsTheEndsStatus) {
 }
 
 // As on a full disk: a file is in the folder's place.
-TEST_F(ArchiverTest, AFolderThatCannotBePublishedIsTheEndsStatusUntilItIs) {
+TEST_F(ArchiverTest, EndsWithFailureToPublish) {
   AdvanceTo(4);
   const ArchiverOptions options = Options();
   ASSERT_TRUE(CreateFolders(options.publish.dir).ok());
@@ -257,7 +257,7 @@ TEST_F(ArchiverTest, GoesOnWhereItWas) {
 
 // Without an interval of its own the bytes of the results decide, and they are counted over a
 // restart.
-TEST_F(ArchiverTest, TheIntervalFollowsTheBytes) {
+TEST_F(ArchiverTest, PublishesByBytes) {
   ArchiverOptions options = Options();
   options.snapshot_interval_rounds = 0;
   AdvanceTo(4);
@@ -368,7 +368,7 @@ TEST_F(ArchiverTest, WaitsForADamagedRecordAndGoesOnWhenItIsRestored) {
   ExpectSame();
 }
 
-TEST_F(ArchiverTest, ASnapshotAfterADamagedRecordIsABeginning) {
+TEST_F(ArchiverTest, BeginsWithSnapshotAfterDamage) {
   AdvanceTo(2);
   ASSERT_TRUE(Run(Options()).ok());  // holds round 2
   AdvanceTo(6);
@@ -431,7 +431,7 @@ TEST_F(ArchiverTest, ForgetsAnEpochOfTheFarFuture) {
 }
 
 // Epochs of two runs do not compare: the other run is named, whichever of them is higher.
-TEST_F(ArchiverTest, AFolderOfAnotherRunOfALaterEpochIsRefused) {
+TEST_F(ArchiverTest, RefusesOtherRunOfLaterEpoch) {
   ASSERT_TRUE(Run(Options()).ok());
   {
     auto folder = ArchiveFolder::Open(folder_.File("archive"));
@@ -445,7 +445,7 @@ TEST_F(ArchiverTest, AFolderOfAnotherRunOfALaterEpochIsRefused) {
 }
 
 // The log vouches for the snapshot that it could not store yet.
-TEST_F(ArchiverTest, AnUploadGoesOnAtAnAggregatorThatWasStartedAgain) {
+TEST_F(ArchiverTest, ContinuesUploadAfterRestart) {
   AdvanceTo(3);
   disk_.Fail({.path_part = "incoming"});
   ArchiverMetrics metrics;
@@ -467,7 +467,7 @@ TEST_F(ArchiverTest, AnUploadGoesOnAtAnAggregatorThatWasStartedAgain) {
   EXPECT_THAT(StoredRounds(), ::testing::ElementsAre(2, 0));
 }
 
-TEST_F(ArchiverTest, AStopSavesItsCopy) {
+TEST_F(ArchiverTest, SavesCopyOnStop) {
   AdvanceTo(2);
   ArchiverOptions options = Options();
   options.once = false;

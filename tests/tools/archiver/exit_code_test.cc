@@ -52,7 +52,7 @@ TEST(ExitCodeTest, FollowsTheReasonThenTheCode) {
   EXPECT_EQ(ArchiverExitCodeFor(absl::OkStatus()), kArchiverDone);
 }
 
-TEST(ExitCodeTest, EveryFaultOfTheConnectionHasItsCodeAndARemedy) {
+TEST(ExitCodeTest, CoversFaultsOfConnection) {
   for (const FaultRule& rule : FaultRules()) {
     const ArchiverExitCode code = ArchiverExitCodeFor(StatusOf({.kind = rule.kind}));
     EXPECT_EQ(static_cast<int>(code),

@@ -14,26 +14,26 @@ LagJudgement After(int seconds, Lag lag) {
   return last;
 }
 
-TEST(LagTrendTest, AFewRoundsAreNoLag) {
+TEST(LagTrendTest, IgnoresFewRounds) {
   EXPECT_EQ(After(200, [](int t) { return t % 4 == 0 ? 2 : 0; }).pace, Pace::kKeepsUp);
 }
 
-TEST(LagTrendTest, ALagThatShrinksIsCatchingUp) {
+TEST(LagTrendTest, CatchesUpAsLagShrinks) {
   EXPECT_EQ(After(200, [](int t) { return 1000 - t; }).pace, Pace::kCatchesUp);
 }
 
-TEST(LagTrendTest, ALagThatStaysIsNotFallingBehind) {
+TEST(LagTrendTest, CatchesUpAtConstantLag) {
   EXPECT_EQ(After(200, [](int) { return 50; }).pace, Pace::kCatchesUp);
 }
 
-TEST(LagTrendTest, ALagThatGrowsForAWindowIsFallingBehind) {
+TEST(LagTrendTest, FallsBehindAsLagGrows) {
   const LagJudgement judgement = After(120, [](int t) { return t; });
   EXPECT_EQ(judgement.pace, Pace::kFallsBehind);
   EXPECT_EQ(judgement.reason, "120 rounds behind, 60 1m ago");
 }
 
 // A snapshot that is saved holds the replay up for a while.
-TEST(LagTrendTest, AShortStallIsNotFallingBehind) {
+TEST(LagTrendTest, CatchesUpAfterShortStall) {
   EXPECT_EQ(After(40, [](int t) { return t; }).pace, Pace::kCatchesUp);
 }
 

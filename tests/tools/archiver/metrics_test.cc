@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-TEST(ArchiverMetricsTest, ThePageDescribesEveryMetric) {
+TEST(ArchiverMetricsTest, IsDocumented) {
   ArchiverMetrics metrics;
   for (Gauge* gauge : {metrics.round, metrics.lag_rounds, metrics.snapshot_round}) gauge->Set(0);
   EXPECT_THAT(
@@ -18,7 +18,7 @@ TEST(ArchiverMetricsTest, ThePageDescribesEveryMetric) {
       IsEmpty());
 }
 
-TEST(ArchiverMetricsTest, APhaseTakesTheTimeOfItsScope) {
+TEST(ArchiverMetricsTest, TimesPhaseByScope) {
   ArchiverMetrics metrics;
   testing::FakeClock clock;
   {

@@ -49,7 +49,7 @@ TEST(ArchiverOptionsTest, NamesTheFlagThatIsWrong) {
   }
 }
 
-TEST(ArchiverOptionsTest, AnInviteIsAnArchivers) {
+TEST(ArchiverOptionsTest, TakesArchiversInvite) {
   const testing::ScratchFolder folder;
   Invite invite = {.aggregator = "aggregator.example:7700",
                    .name = "archiver",

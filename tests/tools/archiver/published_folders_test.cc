@@ -52,7 +52,7 @@ TEST_F(PublishedFoldersTest, KeepTheNewest) {
   EXPECT_EQ(Names(), (std::set<std::string>{"round-10", "round-9"}));
 }
 
-TEST_F(PublishedFoldersTest, NothingWithoutAFolder) {
+TEST_F(PublishedFoldersTest, AreOptional) {
   EXPECT_TRUE(Publish({.dir = "", .keep = 3}, small_.replica, "{}", {}).ok());
 }
 

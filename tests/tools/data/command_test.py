@@ -36,7 +36,7 @@ class CommandTest(FolderTest):
     def start(self, *arguments, **streams):
         return subprocess.Popen([sys.executable, "-B", "-m", "distro_data", *map(str, arguments)], **streams)
 
-    def test_a_reader_that_ends_ends_nothing(self):
+    def test_survives_end_of_reader(self):
         read, write = os.pipe()
         os.close(read)
         out = self.folder / "out"
@@ -69,7 +69,7 @@ class CommandTest(FolderTest):
             self.run_data(*arguments, code=2)
             self.assertFalse(out.exists())
 
-    def test_a_finished_folder_is_3_and_stays(self):
+    def test_ends_with_3_on_finished_folder(self):
         out = self.folder / "out"
         arguments = ["--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc")]
         self.run_data(*arguments)
@@ -77,18 +77,18 @@ class CommandTest(FolderTest):
         self.assertIn("is finished", self.run_data(*arguments, code=3))
         self.assertEqual(contents(out), before)
 
-    def test_a_folder_of_somebody_else_is_left_alone(self):
+    def test_leaves_foreign_folder_alone(self):
         self.write("out/thesis.tex", "mine")
         said = self.run_data("--tokenizer", "bytes", "--out", self.folder / "out", self.write("a.txt", "abc"), code=2)
         self.assertIn("thesis.tex", said)
         self.assertEqual(contents(self.folder / "out"), {"thesis.tex": b"mine"})
 
-    def test_a_file_is_no_folder(self):
+    def test_refuses_file(self):
         text = self.write("a.txt", "abc")
         for out in (text, f"{text}/out"):
             self.assertIn("give a folder", self.run_data("--tokenizer", "bytes", "--out", out, text, code=2))
 
-    def test_a_folder_that_another_process_works_in_is_left_alone(self):
+    def test_leaves_folder_in_use_alone(self):
         out = self.folder / "out"
         out.mkdir()
         lock = os.open(out, os.O_RDONLY)
@@ -115,7 +115,7 @@ class CommandTest(FolderTest):
         self.assertIn("no text", said)
         self.assertFalse((self.folder / "out/index.json").exists())
 
-    def test_a_disk_without_room_is_1_and_the_same_command_goes_on(self):
+    def test_continues_after_full_disk(self):
         out = self.folder / "out"
         arguments = ["--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc" * 10000)]
         full = run_data(*arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY)))
@@ -126,7 +126,7 @@ class CommandTest(FolderTest):
         self.assertIn("30000 tokens", self.run_data(*arguments))
 
 
-    def test_an_out_that_cannot_be_written_is_found_at_once(self):
+    def test_refuses_unwritable_out_at_once(self):
         for out in ("/proc/self/out", "/sys/out"):
             said = self.run_data("--tokenizer", "bytes", "--out", out, self.write("a.txt", "abc"), code=2)
             self.assertIn(f"--out: {out}: ", said)
@@ -160,7 +160,7 @@ class CommandTest(FolderTest):
             self.assertIn(f"stopped by {sign.name}; the same command continues", said)
             shutil.rmtree(self.folder / "out")
 
-    def test_a_process_that_is_killed_ends_it_and_is_named(self):
+    def test_names_killed_process(self):
         process, pool = self.start_with_processes()
         os.kill(pool[0], signal.SIGKILL)
         _, said = process.communicate(timeout=120)

@@ -50,7 +50,7 @@ class ConversionTest(FolderTest):
         self.run_data("--out", self.folder / out, *arguments)
         return self.folder / out
 
-    def test_the_worker_reads_what_is_written(self):
+    def test_is_read_by_worker(self):
         tokenizers = {"bytes": "bytes", "json": json_tokenizer(self.folder / "tokenizer.json"),
                       "sentencepiece": sentencepiece_model(self.folder / "spiece.model")}
         corpus = self.write_jsonl("a.jsonl", ROWS)
@@ -81,7 +81,7 @@ class ConversionTest(FolderTest):
         self.assertEqual(index["fingerprint"], "269183a246b435c0d088afadaadc0a2a1e6cbcf8004f5e27a35b9d54b1f87049")
         self.assertEqual(fingerprint_of_worker(",".join(files)), index["fingerprint"])
 
-    def test_the_worker_names_the_shard_that_is_missing_short_or_changed(self):
+    def test_is_checked_by_worker(self):
         out = self.convert("out", "--tokenizer", "bytes", "--shard_tokens", "4", self.write("a.txt", "abcdefghij"))
         shard = out / "shard-00001.u16"
         good = shard.read_bytes()
@@ -91,7 +91,7 @@ class ConversionTest(FolderTest):
         shard.unlink()
         self.assertIn(str(shard), fingerprint_of_worker(out / "index.json"))
 
-    def test_every_format_gives_the_same_bytes(self):
+    def test_gives_equal_bytes_of_formats(self):
         texts = [row["text"] for row in ROWS]
         tokenizer = json_tokenizer(self.folder / "tokenizer.json")
         inputs = {"jsonl": self.write_jsonl("a.jsonl", ROWS), "parquet": self.write_parquet("a.parquet", {"text": texts}, row_group_size=5),
@@ -103,7 +103,7 @@ class ConversionTest(FolderTest):
         self.assertEqual(len(documents), len([text for text in texts if text]))
 
     # Documents beyond a unit and a piece, so that several processes have something to take.
-    def test_the_number_of_processes_changes_nothing(self):
+    def test_ignores_number_of_processes(self):
         tokenizer = json_tokenizer(self.folder / "tokenizer.json")
         corpus = [self.write_jsonl("a.jsonl", [{"text": TEXTS[i % 4] * (1 << i)} for i in range(17)]), self.write("b.txt", TEXTS[0] * 40000)]
         made = [contents(self.convert(f"out{processes}", "--tokenizer", tokenizer, "--shard_tokens", "300000", "--processes", processes,
@@ -146,7 +146,7 @@ class ConversionTest(FolderTest):
             self.assertEqual(contents(out), expected, f"killed before call {place}")
         self.assertGreater(place, 20)
 
-    def test_an_end_leaves_no_process_behind_and_the_bytes_are_the_same(self):
+    def test_leaves_no_process_behind(self):
         arguments = ["--tokenizer", json_tokenizer(self.folder / "tokenizer.json"), "--shard_tokens", "50000", "--processes", "2",
                      self.write("a.txt", TEXTS[3] * 150000)]
         expected = contents(self.convert("expected", *arguments))
@@ -176,7 +176,7 @@ class ConversionTest(FolderTest):
             self.assertIn(words, said)
         self.assertEqual(contents(out), before)
 
-    def test_an_input_that_changes_while_it_is_read_is_refused(self):
+    def test_refuses_input_that_changes(self):
         class Growing(sources.TextFile):
             def pieces(self, place):
                 yield from super().pieces(place)

@@ -25,13 +25,13 @@ class EncodersTest(FolderTest):
         self.assertEqual(self.encode("bytes", ["a\u00e4", "b"]), ([97, 0xC3, 0xA4, 98], [3, 4]))
         self.assertEqual(open_tokenizer("bytes", "none", False).vocabulary_size, 256)
 
-    def test_a_tokenizer_json_gives_the_librarys_tokens(self):
+    def test_encodes_tokenizer_json_as_library(self):
         from tokenizers import Tokenizer
         path = json_tokenizer(self.folder / "tokenizer.json")
         expected = [Tokenizer.from_file(path).encode(text).ids for text in TEXTS]
         self.assertEqual(self.encode(path, TEXTS)[0], sum(expected, []))
 
-    def test_a_tokenizer_json_neither_cuts_off_nor_adds(self):
+    def test_neither_truncates_nor_pads(self):
         plain = json_tokenizer(self.folder / "plain.json")
         changed = json_tokenizer(
             self.folder / "changed.json",
@@ -43,12 +43,12 @@ class EncodersTest(FolderTest):
         self.assertEqual(self.encode(changed, TEXTS), self.encode(plain, TEXTS))
 
     # Else whoever writes the text could end documents in it, or open a turn of a chat.
-    def test_a_text_that_spells_a_special_token_is_text(self):
+    def test_encodes_special_token_in_text_as_text(self):
         path = json_tokenizer(self.folder / "tokenizer.json")
         self.assertNotIn(0, self.encode(path, ["a<|endoftext|>b"])[0])
         self.assertEqual(self.encode(path, ["a", "b"], "auto")[0].count(0), 2)
 
-    def test_a_sentencepiece_model_gives_the_librarys_tokens(self):
+    def test_encodes_sentencepiece_as_library(self):
         import sentencepiece
         path = sentencepiece_model(self.folder / "spiece.model")
         processor = sentencepiece.SentencePieceProcessor(model_file=path)
@@ -57,7 +57,7 @@ class EncodersTest(FolderTest):
         self.assertEqual(tokens, sum(expected, []))
         self.assertEqual(ends[0], len(expected[0]))
 
-    def test_the_vocabulary_decides_the_width(self):
+    def test_follows_width_of_vocabulary(self):
         path = json_tokenizer(self.folder / "tokenizer.json")
         self.assertEqual(open_tokenizer(path, "none", False).token_bytes, 2)
         value = json.loads(pathlib.Path(path).read_text())
@@ -68,7 +68,7 @@ class EncodersTest(FolderTest):
         self.assertEqual((wide.vocabulary_size, wide.token_bytes), (70001, 4))
         self.assertEqual(list(Encoder(wide).encode([(b"", True)])[0]), [70000])
 
-    def test_what_ends_a_document_is_found_or_asked_for(self):
+    def test_finds_or_asks_for_end_token(self):
         self.assertEqual(open_tokenizer("bytes", "auto", only_text=True).end_token, None)
         self.assertEqual(open_tokenizer("bytes", "auto", only_text=False).end_token, 10)
         self.assertEqual(open_tokenizer("bytes", "\t", False).end_token, 9)
@@ -83,7 +83,7 @@ class EncodersTest(FolderTest):
         self.assert_refused("--end_token", name=without)
         self.assert_refused("no piece <no>", name=without, end_token="<no>")
 
-    def test_a_tokenizer_is_read_as_windows_saves_it_and_once(self):
+    def test_reads_tokenizer_of_windows_once(self):
         path = json_tokenizer(self.folder / "tokenizer.json")
         marked = self.write("marked.JSON", b"\xef\xbb\xbf" + pathlib.Path(path).read_bytes())
         self.assertEqual(self.encode(marked, TEXTS), self.encode(path, TEXTS))
@@ -91,7 +91,7 @@ class EncodersTest(FolderTest):
         pathlib.Path(path).write_text("another")
         self.assertEqual(len(Encoder(tokenizer).encode([(b"abc", True)])[1]), 1)
 
-    def test_a_text_at_which_the_library_panics_is_an_error_that_names_it(self):
+    def test_names_text_at_which_library_panics(self):
         split = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Isolated", "invert": False}
         path = json_tokenizer(self.folder / "tokenizer.json", pre_tokenizer=split)
         with self.assertRaises(EncodeError) as caught:
@@ -99,7 +99,7 @@ class EncodersTest(FolderTest):
         self.assertEqual(caught.exception.args[0], 1)
         self.assertIn("retry-limit", caught.exception.args[1])
 
-    def test_what_is_no_tokenizer_is_named(self):
+    def test_names_what_is_no_tokenizer(self):
         os.mkfifo(self.folder / "fifo.json")
         self.assert_refused("is not a regular file", name=self.folder / "fifo.json")
         self.assert_refused("Git LFS", name=self.write("lfs.json", "version https://git-lfs.github.com/spec/v1\n"))

@@ -7,7 +7,7 @@ from distro_data.pieces import PIECE_BYTES, cut, first_piece
 
 
 class PiecesTest(unittest.TestCase):
-    def test_the_cut_falls_behind_a_line_before_a_space_or_before_a_character(self):
+    def test_ends_at_lines_spaces_or_characters(self):
         for text, pieces in [(b"", []),
                              (b"12345678", [b"12345678"]),
                              (b"ab\ncd\nef\ngh", [b"ab\ncd\n", b"ef\ngh"]),
@@ -35,7 +35,7 @@ class PiecesTest(unittest.TestCase):
     def test_bytes_that_are_no_text_are_cut_too(self):
         self.assertEqual([len(piece) for piece in cut(b"\x80" * 20, 8)], [4, 4, 4, 8])
 
-    def test_a_piece_needs_little_memory(self):
+    def test_needs_little_memory(self):
         self.assertLessEqual(PIECE_BYTES, 1 << 20)
 
 

@@ -47,12 +47,12 @@ class RepairTest(FolderTest):
             self.assertIn(word, said)
         self.assertEqual(contents(self.out), before)
 
-    def test_a_repaired_row(self):
+    def test_takes_good_row(self):
         self.stop()
         self.write_jsonl("bad.jsonl", ROWS)
         self.assert_continues(self.good, self.bad)
 
-    def test_a_row_that_is_taken_out_before_another_bad_one(self):
+    def test_continues_to_next_bad_row(self):
         self.stop(rows=ROWS[:10])
         self.write("bad.jsonl", lines(ROWS[:20]) + HALF_A_PAIR + lines(ROWS[20:]))
         self.assertIn(f"{self.bad}:21: ", self.convert(self.good, self.bad, code=2))
@@ -64,7 +64,7 @@ class RepairTest(FolderTest):
         self.write("bad.jsonl", "\n" + "".join(json.dumps({"id": 7, **row}) + "\r\n" for row in ROWS))
         self.assert_continues(self.good, self.bad)
 
-    def test_a_parquet_file_that_is_written_anew(self):
+    def test_continues_with_new_parquet_file(self):
         import pyarrow
         texts = [row["text"] for row in ROWS]
         wrong = pyarrow.array([text.encode() for text in texts[:30]] + [b"\xff"])
@@ -73,7 +73,7 @@ class RepairTest(FolderTest):
         self.write_parquet("a.parquet", {"text": texts, "id": range(40)}, row_group_size=9, compression="zstd")
         self.assert_continues(path)
 
-    def test_a_text_whose_end_is_repaired(self):
+    def test_continues_with_end_of_text(self):
         self.shard_tokens = 300_000
         whole = "a line of some length\n" * 50000  # several pieces
         path = self.write("a.txt", whole.encode() + b"\xff")
@@ -95,7 +95,7 @@ class RepairTest(FolderTest):
         os.rename(self.bad, self.folder / "moved.jsonl")
         self.assert_continues(self.good, self.folder / "moved.jsonl")
 
-    def test_what_is_converted_must_be_as_it_was(self):
+    def test_refuses_change_of_converted(self):
         self.stop()
         self.write_jsonl("bad.jsonl", [{"text": "another"}, *ROWS[1:]])
         self.assert_refused(self.good, self.bad, words=(f"{self.bad}: another text", "it had ", " bytes of ", "another --out"))
@@ -109,7 +109,7 @@ class RepairTest(FolderTest):
         self.assert_continues(self.good, self.bad)
 
     # Its progress.json has size and time of all inputs among the settings, and nothing of what is in them.
-    def test_what_an_older_distro_data_began_continues_with_files_of_the_same_size_and_time(self):
+    def test_continues_what_older_distro_data_began(self):
         self.stop()
         size, about = os.path.getsize(self.bad), os.stat(self.bad)
         path = self.out / "progress.json"
@@ -125,7 +125,7 @@ class RepairTest(FolderTest):
         os.utime(self.bad, ns=(about.st_atime_ns, about.st_mtime_ns))
         self.assert_continues(self.good, self.bad)
 
-    def test_all_inputs_are_looked_at_before_work_begins(self):
+    def test_looks_at_inputs_first(self):
         good = self.write("a.txt", "a")
         for path, words in ((self.write_parquet("b.parquet", {"body": ["x"]}), 'no column "text"'),
                             (self.write_jsonl("b.jsonl", [{"body": "x"}]), 'no field "text"'),
@@ -135,7 +135,7 @@ class RepairTest(FolderTest):
             self.assertIn(words, self.convert(good, path, code=2))
             self.assertFalse(self.out.exists())
 
-    def test_a_document_at_which_the_tokenizer_fails_is_named_and_taken_out(self):
+    def test_names_document_that_breaks_tokenizer(self):
         split = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Isolated", "invert": False}
         grow = {"type": "Replace", "pattern": {"String": "z"}, "content": "z" * 4000}
         level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}

@@ -17,7 +17,7 @@ PROMPT = "The cat"
 class SamplesTest(processes.ProcessTest):
     binaries = BINARIES
 
-    def test_a_run_on_a_tokenizer_json_continues_text(self):
+    def test_continues_text_of_tokenizer_json(self):
         space = self.workspace
         folder = space.folder
         tokenizer = json_tokenizer(folder / "tokenizer.json", **BYTE_LEVEL)

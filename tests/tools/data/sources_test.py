@@ -36,7 +36,7 @@ class SourcesTest(FolderTest):
                 "parquet": self.files(self.write_parquet("a.parquet", {"id": [1] * len(texts), field: texts}, row_group_size=3), field=field),
                 "dataset": self.files(self.write_dataset("set", [{field: texts[:half]}, {field: texts[half:]}]), field=field)}
 
-    def test_what_lies_in_the_place_of_a_file_is_named(self):
+    def test_names_what_replaces_file(self):
         pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
         for name, data, message in (("a.txt", pointer, "is a Git LFS pointer"), ("a.parquet", pointer, "is a Git LFS pointer"),
                                     ("a.jsonl", b"\x1f\x8b\x08", "is compressed with gzip"),
@@ -52,7 +52,7 @@ class SourcesTest(FolderTest):
             with self.subTest(name):
                 self.assertEqual([text for file in files for text in documents(file.pieces(sources.START))], DOCUMENTS)
 
-    def test_a_text_file_is_one_document_cut_as_a_row_is(self):
+    def test_cuts_text_file_as_row(self):
         [file] = self.files(self.write("a.txt", LONG))
         self.assertEqual([piece.text for piece in file.pieces(sources.START)], list(cut(LONG.encode())))
         self.assertEqual(documents(file.pieces(sources.START)), [LONG])
@@ -67,7 +67,7 @@ class SourcesTest(FolderTest):
                         rest = [(p.text, p.ends, p.place) for p in file.pieces(piece.place)]
                         self.assertEqual(rest, [(p.text, p.ends, p.place) for p in pieces[i + 1:]])
 
-    def test_what_was_read_grows_up_to_the_size(self):
+    def test_counts_bytes_up_to_size(self):
         for files in ({"text": self.files(self.write("a.md", LONG)), **self.of_rows(DOCUMENTS)}).values():
             for file in files:
                 done = [piece.done for piece in file.pieces(sources.START)]
@@ -102,7 +102,7 @@ class SourcesTest(FolderTest):
             path = self.write("a.jsonl", (good * 2).encode() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
             self.assert_refused(f"{path}:3: ", *words, paths=[path])
 
-    def test_a_line_that_never_ends_is_named_before_memory_is_full(self):
+    def test_names_endless_line(self):
         limit, sources.MAX_LINE_BYTES = sources.MAX_LINE_BYTES, 100
         self.addCleanup(setattr, sources, "MAX_LINE_BYTES", limit)
         path = self.write("a.jsonl", '{"text": "a"}\n' + '{"text": "' + "a" * 200)
@@ -151,7 +151,7 @@ class SourcesTest(FolderTest):
         self.assert_refused(f"{path}: row 1: byte 0", paths=[path])
 
     # Windows writes a byte order mark before a text; it is no part of it. The worker's text files: worker/data.
-    def test_a_byte_order_mark_is_no_text(self):
+    def test_leaves_out_byte_order_mark(self):
         mark = "\ufeff"
         for name, text in (("a.txt", "A text.\n"), ("a.jsonl", '{"text": "A text.\\n"}\r\n'), ("b.jsonl", '\n{"text": "A text.\\n"}\n')):
             for before in ("", mark):
@@ -199,7 +199,7 @@ class SourcesTest(FolderTest):
         self.assert_refused("comes twice", paths=[path, os.path.join(self.folder, ".", "corpus.dat")], input_format="text")
 
 
-    def test_what_is_no_regular_file_is_named(self):
+    def test_refuses_irregular_files(self):
         fifo, loop, server = self.folder / "a.txt", self.folder / "loop.txt", socket.socket(socket.AF_UNIX)
         os.mkfifo(fifo)
         loop.symlink_to(loop)

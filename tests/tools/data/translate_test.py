@@ -23,7 +23,7 @@ class TranslateTest(FolderTest):
         self.assertEqual(list(map(int, numbers.split())), list(tokens), "the tokens that training reads")
         return self.translate(tokenizer, "decode", numbers).decode()
 
-    def test_every_kind_of_tokenizer_goes_there_and_back(self):
+    def test_round_trips_with_each_tokenizer(self):
         tokenizer = json_tokenizer(self.folder / "tokenizer.json", **BYTE_LEVEL)
         for text in TEXTS:
             self.assertEqual(self.round_trip("bytes", text), text)
@@ -32,19 +32,19 @@ class TranslateTest(FolderTest):
         model = sentencepiece_model(self.folder / "spiece.model")
         self.assertEqual(self.round_trip(model, "The cat sat on the mat."), "The cat sat on the mat.")
 
-    def test_nothing_is_put_before_or_behind(self):
+    def test_adds_nothing(self):
         self.assertEqual(self.translate("bytes", "encode", b"a\n"), b"97 10\n")
         self.assertEqual(self.translate("bytes", "encode", b""), b"\n")
         self.assertEqual(self.translate("bytes", "encode", b"\xef\xbb\xbfa\n"), b"97 10\n")
         self.assertEqual(self.translate("bytes", "decode", b""), b"")
 
     # A model may have more tokens than its tokenizer.
-    def test_a_token_that_the_tokenizer_lacks_is_a_replacement_character(self):
+    def test_replaces_unknown_token(self):
         tokenizer = json_tokenizer(self.folder / "tokenizer.json", **BYTE_LEVEL)
         numbers = self.translate(tokenizer, "encode", b"cat")
         self.assertEqual(self.translate(tokenizer, "decode", numbers + b" 5000 5001 " + numbers).decode(), "cat\ufffd\ufffdcat")
 
-    def test_what_is_wrong_is_2_and_named(self):
+    def test_names_fault_and_ends_with_2(self):
         self.assertIn("byte 1 is not UTF-8", self.translate("bytes", "encode", b"a\xff", code=2))
         for word in (b"-1", b"1.5", b"x", b"1,2", b"\xff", b"9" * 5000):
             self.assertIn("is no token", self.translate("bytes", "decode", b"7 " + word, code=2))

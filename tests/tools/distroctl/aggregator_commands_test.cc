@@ -39,7 +39,7 @@ class AggregatorCommandsTest : public testing::ServerTest {
   }
 };
 
-TEST_F(AggregatorCommandsTest, ARunInWhichAWorkerWaits) {
+TEST_F(AggregatorCommandsTest, ShowsWaitingWorker) {
   Start();
   const auto worker = NewActive("w1");
   const Done run = Distroctl("run show A --output json");
@@ -103,7 +103,7 @@ TEST_F(AggregatorCommandsTest, CheckConnectionShowsEveryStep) {
   EXPECT_EQ(Distroctl("check-connection A --timeout 0s").code, kExitUsage);
 }
 
-TEST_F(AggregatorCommandsTest, WhatIsInTheWayHasACodeAndARemedyInEveryCommand) {
+TEST_F(AggregatorCommandsTest, NamesFaultOfConnection) {
   StartEmpty();
   const Done done = Distroctl("check-connection H --output json");
   EXPECT_EQ(done.code, 14) << done.error;

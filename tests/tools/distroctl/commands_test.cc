@@ -37,7 +37,7 @@ std::vector<Command> AllCommands() {
   return Commands(&console);
 }
 
-TEST(CommandsTest, EachHasAnExampleInItsHelpThatNamesIt) {
+TEST(CommandsTest, ShowsExampleInHelp) {
   for (const Command& command : AllCommands()) {
     SCOPED_TRACE(command.name);
     const Done done = Distroctl(absl::StrCat("help ", command.name));
@@ -64,7 +64,7 @@ TEST(CommandsTest, NamesAreDistinctAndNoFlagIsDeclaredTwice) {
   }
 }
 
-TEST(CommandsTest, TheOverviewListsAllAndAFamilyItsOwn) {
+TEST(CommandsTest, IsListedInHelp) {
   const Done all = Distroctl("--help");
   for (const Command& command : AllCommands())
     EXPECT_THAT(all.out, HasSubstr(absl::StrCat("\n  ", command.name, " "))) << command.name;
@@ -106,7 +106,7 @@ TEST(CommandsTest, ExitCodesTellWhatTheCallerCanDo) {
   }
 }
 
-TEST(CommandsTest, TheDocumentationHasEachCommandAndEachExitCode) {
+TEST(CommandsTest, IsDocumentedWithExitCodes) {
   const auto page = ReadFile(DISTRO_SOURCE_DIR "/docs/tools.md");
   ASSERT_TRUE(page.ok()) << page.status();
   for (const Command& command : AllCommands()) {

@@ -61,7 +61,7 @@ TEST(TokenCommandTest, RevokesANameAndKeepsTheFilesMode) {
   EXPECT_THAT(RevokeTokens("w1", "").status().message(), HasSubstr("--tokens_file"));
 }
 
-TEST(TokenCommandTest, ATokensFileMayHaveAByteOrderMark) {
+TEST(TokenCommandTest, ReadsByteOrderMark) {
   const testing::ScratchFolder folder;
   const std::string file = folder.File("tokens");
   const auto line = [](const char* name, char c) {
@@ -74,7 +74,7 @@ TEST(TokenCommandTest, ATokensFileMayHaveAByteOrderMark) {
   EXPECT_EQ(table->size(), 1u);
 }
 
-TEST(FileLockTest, ALockThatStaysHeldIsTheEndAndALockThatIsLeftIsFree) {
+TEST(FileLockTest, FailsWhileHeld) {
   const testing::ScratchFolder folder;
   const std::string file = folder.File("tokens");
   auto held = FileLock::Take(file);

@@ -40,13 +40,11 @@ class InitModelTest : public ::testing::Test {
 
 // The number is that of every machine: it changes only with the generator, which is a new initial
 // model for everybody.
-TEST_F(InitModelTest, ASeedGivesTheSameBytesOnEveryMachine) {
+TEST_F(InitModelTest, GivesFixedBytesOfSeed) {
   EXPECT_EQ(ToHex(HashOfWeights("a", 7)), "cf5407fd37c936eb");
 }
 
-TEST_F(InitModelTest, AnotherSeedGivesOtherWeights) {
-  EXPECT_NE(HashOfWeights("a", 7), HashOfWeights("b", 8));
-}
+TEST_F(InitModelTest, FollowsSeed) { EXPECT_NE(HashOfWeights("a", 7), HashOfWeights("b", 8)); }
 
 TEST_F(InitModelTest, DoesNotOverwriteACheckpoint) {
   HashOfWeights("a", 7);
@@ -100,7 +98,7 @@ class AnyModelTest : public InitModelTest {
   const std::string manifest_ = folder_.File("tensors.json");
 };
 
-TEST_F(AnyModelTest, AManifestBecomesAFolderThatSaysWhatIsOutside) {
+TEST_F(AnyModelTest, IsMadeFromManifest) {
   const auto line = InitModel(FromManifest("a"));
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_THAT(line->text, HasSubstr("52 parameters in 3 tensors, seed 7"));
@@ -139,7 +137,7 @@ TEST_F(AnyModelTest, KeysOfTheModelsConfigurationStay) {
   EXPECT_THAT(written, HasSubstr("\"distro_outside\""));
 }
 
-TEST_F(AnyModelTest, WhatIsWrongIsNamedWithTheFlag) {
+TEST_F(AnyModelTest, NamesFlagOfFault) {
   InitModelOptions options = FromManifest("a");
   options.outside.reset();
   ExpectRefused(options, "--outside");

@@ -180,7 +180,7 @@ TEST_F(InviteCommandTest, OnlyOneOfTwoAtOnceMakesAnInvite) {
   EXPECT_TRUE(Table().Find(ReadInvite(Options().out)->token));
 }
 
-TEST_F(InviteCommandTest, ADamagedTokensFileStaysAsItIs) {
+TEST_F(InviteCommandTest, KeepsDamagedTokensFile) {
   ASSERT_TRUE(WriteFileAtomically(tokens_, "w1 worker nonsense\n").ok());
   EXPECT_EQ(MakeInvite(Options(), now_).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(*ReadFile(tokens_), "w1 worker nonsense\n");

@@ -237,7 +237,7 @@ TEST_F(LogCommandsTest, ChangesNothing) {
   EXPECT_EQ(contents(), before);
 }
 
-TEST_F(LogCommandsTest, AFolderWithoutARunIsNamed) {
+TEST_F(LogCommandsTest, NamesFolderWithoutRun) {
   const auto expect = [](const absl::Status& status, absl::StatusCode code) {
     EXPECT_EQ(status.code(), code);
     EXPECT_THAT(std::string(status.message()), HasSubstr("--data_dir: "));

@@ -31,7 +31,7 @@ class OperateTest : public testing::ServerTest {
   std::unique_ptr<v1::AdminService::Stub> admin_;
 };
 
-TEST_F(OperateTest, APauseOutlivesARestartUntilResume) {
+TEST_F(OperateTest, PausesAcrossRestart) {
   Connect();
   const auto line = PauseRun(admin_.get(), "new switch");
   ASSERT_TRUE(line.ok()) << line.status();
@@ -46,7 +46,7 @@ TEST_F(OperateTest, APauseOutlivesARestartUntilResume) {
   EXPECT_THAT(ShowRun(admin_.get())->text, Not(HasSubstr("paused")));
 }
 
-TEST_F(OperateTest, AnEvictedWorkerLearnsWhyAndComesBackWhenAdmitted) {
+TEST_F(OperateTest, EvictsAndAdmitsWorker) {
   Connect(TwoWorkers());
   const auto worker = NewActive("w1");
   const auto line = EvictWorker(admin_.get(), "w1", "bad memory");
@@ -64,13 +64,13 @@ TEST_F(OperateTest, AnEvictedWorkerLearnsWhyAndComesBackWhenAdmitted) {
   EXPECT_TRUE(NewWorker("w1", 8)->Join().ok());
 }
 
-TEST_F(OperateTest, ANameThatWasNeverSeenCanBeEvicted) {
+TEST_F(OperateTest, EvictsUnknownName) {
   Connect();
   ASSERT_TRUE(EvictWorker(admin_.get(), "later", "").ok());
   EXPECT_EQ(NewWorker("later")->Join().code(), StatusCode::kPermissionDenied);
 }
 
-TEST_F(OperateTest, WhoIsNotInQuarantineIsNotAdmitted) {
+TEST_F(OperateTest, RefusesToAdmitUnknownName) {
   Connect();
   EXPECT_EQ(AdmitWorker(admin_.get(), "w1").status().code(), StatusCode::kNotFound);
 }

@@ -147,7 +147,7 @@ TEST(PlanTest, MemoryIsThatOfAWorkerOnGpusWithoutFlags) {
             worker::kCublasHandles * worker::kCublasWorkspaceBytes);
 }
 
-TEST(PlanTest, TheWorkersFlagsMakeMemorySmaller) {
+TEST(PlanTest, ReducesMemoryByFlags) {
   const auto total = [](const PlanOptions& options) {
     return MakePlan(options).value().json["memory"][0]["total_bytes"].get<double>();
   };
@@ -197,7 +197,7 @@ TEST(PlanTest, LocalStepsShareTheBytesOfARound) {
   EXPECT_DOUBLE_EQ(Number(five, "run_days"), 25000 * (5 * 10 + exchange) / 86400);
 }
 
-TEST(PlanFormulasTest, AWorkerTakesTheStepsThatFitAndAtLeastOne) {
+TEST(PlanFormulasTest, FitStepsIntoWindow) {
   EXPECT_EQ(RoundOfWorker(4, 240, 100).steps, 60);
   EXPECT_EQ(RoundOfWorker(4, 240, 50).steps, 50) << "no more than H";
   EXPECT_EQ(RoundOfWorker(300, 240, 50).steps, 1) << "which lasts longer than the window";
@@ -235,7 +235,7 @@ TEST(PlanTest, WorkersThatDifferDoWhatTheyCanWithinAWindow) {
 }
 
 // Rounds keep their headers for ever, in packs; without an archiver each a file of whole blocks.
-TEST(PlanTest, TheDiskGrowsWithTheRoundsInBytesAndFiles) {
+TEST(PlanTest, GrowsDiskWithRounds) {
   PlanOptions options;
   options.model = DISTRO_SOURCE_DIR "/examples/demo";
   options.workers = 2;
@@ -260,7 +260,7 @@ TEST(PlanTest, TheDiskGrowsWithTheRoundsInBytesAndFiles) {
 }
 
 // The plan of the ranks is not all that the process takes.
-TEST(PlanTest, TheProgramItselfIsNamed) {
+TEST(PlanTest, NamesMemoryOfProgram) {
   const auto plan = MakePlan(Report1B2("deltas"));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->json["worker_program_bytes"], worker::kProgramBytes);
@@ -336,7 +336,7 @@ archiver:
     size: 40Gi)"));
 }
 
-TEST(PlanTest, TheModelIsItsFolderOrItsFile) {
+TEST(PlanTest, TakesModelFolderOrFile) {
   PlanOptions options = Report1B2("deltas");
   const auto of_file = MakePlan(options);
   options.model = DISTRO_SOURCE_DIR "/examples/llama_1b2";
@@ -418,7 +418,7 @@ void ExpectRefused(const PlanOptions& options, const std::vector<std::string>& w
   for (const std::string& word : words) EXPECT_THAT(std::string(status.message()), HasSubstr(word));
 }
 
-TEST(PlanTest, AWindowIsOfDeltasAndOfWorkersThatDiffer) {
+TEST(PlanTest, RefusesWindowWithoutStepTimes) {
   PlanOptions options = Report1B2("deltas");
   options.window_seconds = 240;
   ExpectRefused(options, {"--window_seconds", "--step_seconds"});

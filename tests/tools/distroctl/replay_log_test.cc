@@ -140,7 +140,7 @@ TEST_F(ReplayLogTest, BeginsWithASnapshotWhenTheOldestResultsAreGone) {
   EXPECT_THAT(text->text, HasSubstr("members 4 state hashes reported, 0 differ"));
 }
 
-TEST_F(ReplayLogTest, ARunThatHasNotStartedHoldsTheInitialModel) {
+TEST_F(ReplayLogTest, GivesInitialModelBeforeStart) {
   const absl::StatusOr<Report> text = Replay();
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(text->text, HasSubstr("rounds  0 of 10"));

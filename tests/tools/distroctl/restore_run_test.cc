@@ -58,7 +58,7 @@ class RestoreRunTest : public ::testing::Test {
                                    .data_dir = scratch_.File("data")};
 };
 
-TEST_F(RestoreRunTest, ARunWhoseHeadersBeginWithRoundZeroGoesOn) {
+TEST_F(RestoreRunTest, ContinuesRunFromRoundZero) {
   SaveCopy(3);
   ASSERT_EQ(log_.headers_size(), 3) << "rounds 0 to 2";
   const absl::StatusOr<Report> report = RestoreRun(options_);
@@ -79,14 +79,14 @@ TEST_F(RestoreRunTest, ARunWhoseHeadersBeginWithRoundZeroGoesOn) {
       << "what an archiver's subscription continues from";
 }
 
-TEST_F(RestoreRunTest, AnArchiverThatWorksIsToBeStopped) {
+TEST_F(RestoreRunTest, RefusesWhileArchiverWorks) {
   SaveCopy(3);
   const auto archiver = ArchiveFolder::Open(options_.archive);
   ASSERT_TRUE(archiver.ok());
   ExpectRefused(absl::StatusCode::kFailedPrecondition, "an archiver works on it");
 }
 
-TEST_F(RestoreRunTest, ACopyOfOneRoundIsTooYoung) {
+TEST_F(RestoreRunTest, RefusesCopyOfOneRound) {
   SaveCopy(1);
   ExpectRefused(absl::StatusCode::kInvalidArgument, "at least 2 are needed");
 }

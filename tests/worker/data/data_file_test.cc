@@ -63,7 +63,7 @@ TEST_F(DataFileTest, ReadsFromAnyPlace) {
   EXPECT_EQ(*Read(*file, 6, 0), "");
 }
 
-TEST_F(DataFileTest, OneThatIsRewrittenInPlaceIsNamedWithBothSizesAndTimes) {
+TEST_F(DataFileTest, NamesRewrittenFile) {
   const auto file = DataFile::Open(path_);
   WriteOver("ABCDEF");
   ExpectChanged(Read(*file, 0, 6).status(), "it had 6 bytes of ");
@@ -72,7 +72,7 @@ TEST_F(DataFileTest, OneThatIsRewrittenInPlaceIsNamedWithBothSizesAndTimes) {
   ExpectChanged(Read(*again, 0, 6).status(), ", and has 18 of ");
 }
 
-TEST_F(DataFileTest, OneThatIsShortenedIsAnErrorAndNoSignal) {
+TEST_F(DataFileTest, FailsWhenShortened) {
   const auto file = DataFile::Open(path_);
   fs::resize_file(path_, 3);
   ExpectChanged(Read(*file, 2, 4).status(), ", and has 3 of ");
@@ -80,7 +80,7 @@ TEST_F(DataFileTest, OneThatIsShortenedIsAnErrorAndNoSignal) {
   ExpectChanged(Read(*file, 0, 6).status(), ", and has 0 of ");
 }
 
-TEST_F(DataFileTest, OneThatIsReplacedOrRemovedIsReadOnAsItWas) {
+TEST_F(DataFileTest, ReadsOnWhenReplacedOrRemoved) {
   const auto file = DataFile::Open(path_);
   Write("ghijkl");
   EXPECT_EQ(*Read(*file, 0, 6), "abcdef");
@@ -112,7 +112,7 @@ TEST_F(DataFileTest, MoreFilesThanTheSoftLimitAreOpened) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST_F(DataFileTest, EveryReaderOfTokensFindsTheChange) {
+TEST_F(DataFileTest, TellsReadersOfChange) {
   const auto tokens = OpenTokens(path_, TokenFormat::kAuto);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   fs::resize_file(path_, 0);

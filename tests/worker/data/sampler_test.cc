@@ -47,7 +47,7 @@ TEST(SplitSamplesTest, RefusesWhatLeavesNothing) {
   }
 }
 
-TEST(SamplerTest, EveryEpochIsAPermutation) {
+TEST(SamplerTest, PermutesSamples) {
   for (int64_t samples : {1, 2, 3, 4, 5, 15, 16, 17, 64, 65, 1000, 4097}) {
     const Sampler sampler(samples, 5);
     for (uint64_t epoch = 0; epoch < 4; ++epoch) ExpectPermutation(Epoch(sampler, samples, epoch));

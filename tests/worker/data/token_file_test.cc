@@ -195,12 +195,12 @@ TEST_F(OpenTokensTest, TellsTheFormatByNameAndMagic) {
   EXPECT_THAT(ReadAll(*Open("a.u32", Bytes<uint32_t>({70000}))), ElementsAre(70000));
 }
 
-TEST_F(OpenTokensTest, AGivenFormatWinsOverTheName) {
+TEST_F(OpenTokensTest, PrefersGivenFormat) {
   EXPECT_EQ(Open("a.bin", "text", TokenFormat::kText)->tokens(), 4);
   EXPECT_EQ(Open("a", "text", TokenFormat::kUint16)->tokens(), 2);
 }
 
-TEST_F(OpenTokensTest, TheFileMovesWithTheSource) {
+TEST_F(OpenTokensTest, MovesFileWithSource) {
   absl::StatusOr<TokenSource> source = Open("a.txt", "text");
   ASSERT_TRUE(source.ok()) << source.status();
   const TokenSource moved = *std::move(source);
@@ -245,7 +245,7 @@ TEST_F(OpenTokensTest, RefusesABinOf32BitTokensAndNamesTheFlag) {
   }
 }
 
-TEST_F(OpenTokensTest, ABinOf16BitTokensIsNotTakenForOneOf32) {
+TEST_F(OpenTokensTest, TakesBinOf16BitTokens) {
   EXPECT_EQ(Open("a.bin", Bytes<uint16_t>({464, 0, 318, 16}))->tokens(), 4);
   EXPECT_EQ(Open("a.bin", Bytes<uint16_t>({1, 0, 3, 2, 15, 15}))->tokens(), 6);  // few symbols
   EXPECT_EQ(Open("a.bin", Bytes<uint16_t>({464, 0, 318}))->tokens(), 3);
@@ -256,7 +256,7 @@ TEST_F(OpenTokensTest, RefusesAnEvaluationFileOfLlmc) {
               HasSubstr("20240522"));
 }
 
-TEST_F(OpenTokensTest, ATokenBeyondTheVocabularyIsNamedWithItsFileAndTheOtherWidth) {
+TEST_F(OpenTokensTest, NamesTokenBeyondVocabulary) {
   const auto message = [](const absl::StatusOr<TokenSource>& source) {
     return std::string(source->ValidateVocabulary(50257).message());
   };
@@ -290,7 +290,7 @@ TEST_F(OpenTokensTest, SeveralFilesAreOneSequence) {
               HasSubstr("c.u32: token 0 is 100"));
 }
 
-TEST_F(OpenTokensTest, AFormatIsThatOfEveryFile) {
+TEST_F(OpenTokensTest, AppliesFormatToFiles) {
   ASSERT_TRUE(Open("1", "ab", TokenFormat::kUint16).ok());
   ASSERT_TRUE(Open("2", "cd", TokenFormat::kUint16).ok());
   EXPECT_EQ(OpenTokens(folder_.File("?"), TokenFormat::kUint16)->tokens(), 2);

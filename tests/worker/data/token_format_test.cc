@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::string_literals;
 
-TEST(TokenFormatTest, AByteOrderMarkIsNoPartOfATextNorOfItsFingerprint) {
+TEST(TokenFormatTest, LeavesOutByteOrderMark) {
   const std::string plain = "A text.\r\n", mark = "\xEF\xBB\xBF", marked = mark + plain;
   const auto tokens = FindTokens(marked, TokenFormat::kText);
   ASSERT_TRUE(tokens.ok()) << tokens.status();

@@ -36,7 +36,7 @@ TEST_F(TokenPathsTest, CommasKeepTheirOrderAndPatternsGoByBytes) {
   EXPECT_THAT(*FindTokenFiles(folder_.File("part-[!aB].bin")), ElementsAre(two));
 }
 
-TEST_F(TokenPathsTest, ANameThatIsThereMeansThatFile) {
+TEST_F(TokenPathsTest, TakesNameOfFile) {
   const std::string comma = Make("a,b.txt"), bracket = Make("a[1].txt");
   Make("a1.txt");
   EXPECT_THAT(*FindTokenFiles(comma), ElementsAre(comma));
@@ -44,7 +44,7 @@ TEST_F(TokenPathsTest, ANameThatIsThereMeansThatFile) {
 }
 
 // Opening it reports that it does not exist, with the usual message.
-TEST_F(TokenPathsTest, ANameWithoutAPatternNeedNotBeThere) {
+TEST_F(TokenPathsTest, TakesMissingName) {
   EXPECT_THAT(*FindTokenFiles(folder_.File("absent.txt")), ElementsAre(folder_.File("absent.txt")));
 }
 

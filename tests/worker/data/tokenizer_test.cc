@@ -58,13 +58,13 @@ TEST_F(TokenizerCommandTest, EncodesAndDecodes) {
   EXPECT_EQ(*tokenizer.Decode({97, 549, 10}), "a1\n");
 }
 
-TEST_F(TokenizerCommandTest, WhatItRefusesIsSaidInItsWords) {
+TEST_F(TokenizerCommandTest, QuotesItsErrors) {
   ExpectInvalid(Made("echo no such file >&2; false").Encode("a").status(),
                 "--tokenizer_command: echo no such file >&2; false encode: ended with 1: no such");
   ExpectInvalid(Made("echo too many >&2; exit 3 #").Decode({1}).status(), "ended with 3: too many");
 }
 
-TEST_F(TokenizerCommandTest, WhatIsNoTokenOfTheModelIsRefused) {
+TEST_F(TokenizerCommandTest, RefusesInvalidTokens) {
   ExpectInvalid(Made("echo 1 2x #").Encode("a").status(), "'2x' is no token");
   ExpectInvalid(Made("echo 1 1000 #").Encode("a").status(),
                 "token 1000 is not below the model's vocab_size, 1000");
@@ -81,7 +81,7 @@ TEST(ParseTokensTest, RefusesEveryOtherWord) {
     ExpectInvalid(ParseTokens("0 " + word, 2000000000).status(), "is no token");
 }
 
-TEST(ParseTokensTest, EveryCutAndEveryFlipIsTokensOrRefused) {
+TEST(ParseTokensTest, SurvivesCutsAndFlips) {
   const std::string text = "12 345\n6";
   for (size_t size = 0; size <= text.size(); ++size)
     EXPECT_TRUE(ParseTokens(text.substr(0, size), 346).ok()) << size;

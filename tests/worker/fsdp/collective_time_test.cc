@@ -17,7 +17,7 @@ using testing::Finish;
 
 // Rank 0 comes, five seconds pass, rank 1 comes: only the one that waited has spent them, on what
 // it waited in.
-TEST(CollectiveTimeTest, ARankThatWaitsSpendsTimeInItsOperation) {
+TEST(CollectiveTimeTest, CountsWaitOfRank) {
   FakeClock clock;
   const auto time = std::make_shared<CollectiveTime>();
   const auto group = MakeThreadGroup(2, {.watchdog = absl::Hours(1), .clock = &clock});

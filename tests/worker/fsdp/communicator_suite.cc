@@ -52,7 +52,7 @@ at::Tensor CommunicatorTest::Range(int rank, int64_t begin, int64_t end) {
 }
 
 // As bf16 copies are gathered: each rank writes its range of the whole itself.
-TEST_P(CommunicatorTest, AllGatherTakesAShardThatLiesAtItsPlace) {
+TEST_P(CommunicatorTest, GathersShardInPlace) {
   Run([&](int rank, Communicator& communicator) {
     const std::vector<int64_t> cuts = Cuts(ranks());
     const at::Tensor whole = Filled(rank, cuts.back(), 0, at::kBFloat16);
@@ -66,7 +66,7 @@ TEST_P(CommunicatorTest, AllGatherTakesAShardThatLiesAtItsPlace) {
   });
 }
 
-TEST_P(CommunicatorTest, AllGatherJoinsRangesThatAreUnevenEqualOrEmpty) {
+TEST_P(CommunicatorTest, GathersUnevenEqualAndEmptyRanges) {
   std::vector<int64_t> only_the_first(ranks() + 1, 5);
   only_the_first[0] = 0;
   for (const auto& cuts : {Cuts(ranks()), EqualCuts(ranks()), only_the_first}) {
@@ -83,7 +83,7 @@ TEST_P(CommunicatorTest, AllGatherJoinsRangesThatAreUnevenEqualOrEmpty) {
 
 // A rank that needs no autograd version of a tensor may write it while a graph has it: the counter
 // stays.
-TEST_P(CommunicatorTest, AllGatherLeavesVersionCountersAlone) {
+TEST_P(CommunicatorTest, KeepsVersionCountersInGather) {
   Run([&](int rank, Communicator& communicator) {
     const std::vector<int64_t> cuts = Cuts(ranks());
     const at::Tensor whole = Filled(rank, cuts.back(), 0);
@@ -154,7 +154,7 @@ TEST_P(CommunicatorTest, ReduceScatterTakesRanksWithoutAPart) {
 }
 
 // Rank s sends s + 2 d elements to rank d, none to itself when it is rank 0.
-TEST_P(CommunicatorTest, AllToAllBringsEachPartToItsRankInAscendingOrder) {
+TEST_P(CommunicatorTest, ExchangesPartsInAscendingOrder) {
   std::vector<int64_t> counts;
   for (int s = 0; s < ranks(); ++s) {
     for (int d = 0; d < ranks(); ++d) counts.push_back(s + 2 * d);

@@ -50,7 +50,7 @@ double Norm(const std::vector<float>& values) {
 
 // Sums in another order, of some hundred terms: 1e-4 of the norm is far above f32's rounding and
 // far below a mistake.
-TEST(RanksOnOneGpuTest, EveryStrategyGivesTheCpusGradient) {
+TEST(RanksOnOneGpuTest, GivesCpusGradient) {
   NEEDS_GPUS(1);
   const std::vector<std::vector<int32_t>> batches = {
       RandomTokens(20, 40, 1), RandomTokens(20, 40, 2), RandomTokens(20, 40, 3)};
@@ -84,7 +84,7 @@ TEST(RanksOnOneGpuTest, Bf16GivesTheCpusGradientToItsPrecision) {
   }
 }
 
-TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
+TEST(GpuMemoryTest, MatchesPlan) {
   NEEDS_GPUS(1);
   LlamaConfig config = TinyConfig();
   config.hidden_size = 512;
@@ -118,7 +118,7 @@ TEST(GpuMemoryTest, ThePlanHoldsOnTheCachingAllocator) {
 }
 
 // --micro_batch_samples auto plans anew after an attempt that ran out of memory.
-TEST(GpuMemoryTest, WhatTorchKeepsOfFreedTensorsIsFree) {
+TEST(GpuMemoryTest, CountsCachedAsFree) {
   NEEDS_GPUS(1);
   constexpr int64_t kBytes = int64_t{1} << 30;
   at::zeros({1}, at::TensorOptions(at::kFloat).device(at::kCUDA));  // makes the context
@@ -180,7 +180,7 @@ TEST(NcclCommunicatorTest, RanksMayMakeCallsThatWaitForDevices) {
   EXPECT_THAT(OnEveryRank(communicators, body), Each(absl::OkStatus()));
 }
 
-TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
+TEST(NcclCommunicatorTest, NamesAbortedRank) {
   NEEDS_GPUS(2);
   for (int victim = 0; victim < VisibleGpus(); ++victim) {
     Communicators communicators = MakeCommunicators({});
@@ -200,7 +200,7 @@ TEST(NcclCommunicatorTest, AnAbortedGroupNamesTheRankThatFailed) {
 }
 
 // One rank never comes; the others give up on their own.
-TEST(NcclCommunicatorTest, TheWatchdogEndsAnOperationThatARankDoesNotComeTo) {
+TEST(NcclCommunicatorTest, EndsOperationOfMissingRank) {
   NEEDS_GPUS(2);
   Communicators communicators = MakeCommunicators({.watchdog = absl::Seconds(2)});
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {

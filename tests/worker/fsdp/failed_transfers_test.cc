@@ -78,7 +78,7 @@ TEST_P(FailedTransfersTest, AreWaitedForBeforeTheirMemoryIsFreed) {
 }
 
 // The next step returns why the group ended, not a transfer that nobody started.
-TEST_P(FailedTransfersTest, TheNextStepSaysWhyTheGroupEnded) {
+TEST_P(FailedTransfersTest, AreNamedByNextStep) {
   for (const FailedStep& step : Steps(/*fails_at=*/1)) {
     EXPECT_FALSE(step.first.ok());
     EXPECT_EQ(step.second.code(), absl::StatusCode::kAborted) << step.second;
@@ -88,7 +88,7 @@ TEST_P(FailedTransfersTest, TheNextStepSaysWhyTheGroupEnded) {
 INSTANTIATE_TEST_SUITE_P(Strategies, FailedTransfersTest, FailedTransfersTest::Strategies(),
                          FailedTransfersTest::NameOf);
 
-TEST(TransfersTest, OneIsTakenOnce) {
+TEST(TransfersTest, TakesOnce) {
   Transfers<std::string> transfers;
   const Transfer first = transfers.Add("first"), second = transfers.Add("second");
   EXPECT_EQ(transfers.Take(second).value(), "second");
@@ -96,7 +96,7 @@ TEST(TransfersTest, OneIsTakenOnce) {
   EXPECT_EQ(transfers.Take(first).status().code(), absl::StatusCode::kInternal);
 }
 
-TEST(TransfersTest, OneThatWasNotStartedIsAnError) {
+TEST(TransfersTest, FailsUnlessStarted) {
   auto communicators = MakeThreadGroup(1, {})->TakeCommunicators();
   EXPECT_EQ(communicators[0]->Wait(Transfer{}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ(communicators[0]->Wait(Transfer{.number = 7}).code(), absl::StatusCode::kInternal);

@@ -114,7 +114,7 @@ TEST(GatheredUnitsTest, OffloadedParametersLeaveTheHostUnconverted) {
 }
 
 // The bytes of the model that a rank keeps, by strategy.
-TEST(GatheredUnitsTest, AStrategyShardsWhatItSays) {
+TEST(GatheredUnitsTest, FollowsStrategy) {
   const auto memory = [](Sharding sharding, MemoryCategory category) {
     Node node(DeepConfig(false), 2, {.sharding = sharding});
     node.Gradient({RandomTokens(12, 40, 1), RandomTokens(12, 40, 2)}, 1);

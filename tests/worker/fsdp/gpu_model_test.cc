@@ -39,7 +39,7 @@ class GpuModelTest : public ::testing::Test {
   }
 };
 
-TEST_F(GpuModelTest, AStreamRunsWhenSomebodyWaits) {
+TEST_F(GpuModelTest, RunsStreamWhenAwaited) {
   const at::Tensor ones = Ones(0);
   const auto* const memory = static_cast<const float*>(ones.data_ptr());
   EXPECT_NE(memory[0], 1.0f);
@@ -47,7 +47,7 @@ TEST_F(GpuModelTest, AStreamRunsWhenSomebodyWaits) {
   EXPECT_EQ(memory[0], 1.0f);
 }
 
-TEST_F(GpuModelTest, AnEventIsDoneOnceSomebodyAsksLongEnough) {
+TEST_F(GpuModelTest, FinishesEventWhenQueried) {
   const at::Tensor ones = Ones(0);
   const c10::Event event = Recorded(Current(0));
   while (!event.query()) {
@@ -68,7 +68,7 @@ TEST_F(GpuModelTest, FindsAccessesThatNothingOrders) {
                           HasSubstr("add_ reads memory that GPU 0: fill_ writes")));
 }
 
-TEST_F(GpuModelTest, AnEventOrdersAccesses) {
+TEST_F(GpuModelTest, OrdersByEvent) {
   const at::Tensor ones = Ones(0);
   const c10::Stream other = gpus().NewStream(ModelDevice(0));
   Recorded(Current(0)).block(other);
@@ -81,7 +81,7 @@ TEST_F(GpuModelTest, AnEventOrdersAccesses) {
   EXPECT_THAT(gpus().failures(), IsEmpty());
 }
 
-TEST_F(GpuModelTest, AHostThatHasWaitedOrdersAccesses) {
+TEST_F(GpuModelTest, OrdersByWaitingHost) {
   const at::Tensor ones = Ones(0);
   Current(0).synchronize();
   const c10::StreamGuard on_other(gpus().NewStream(ModelDevice(0)));
@@ -148,7 +148,7 @@ class ModelNcclTest : public GpuModelTest {
   std::vector<at::Tensor> memory_;
 };
 
-TEST_F(ModelNcclTest, AKernelRunsWhenAllPeersHaveTheirs) {
+TEST_F(ModelNcclTest, RunsKernelOnceAllPeersEnqueued) {
   memory_[0].fill_(7);
   Broadcast(0, kElements);
   const c10::Event event = Recorded(Current(0));
@@ -158,7 +158,7 @@ TEST_F(ModelNcclTest, AKernelRunsWhenAllPeersHaveTheirs) {
   EXPECT_EQ(static_cast<const float*>(memory_[1].data_ptr())[kElements - 1], 7.0f);
 }
 
-TEST_F(ModelNcclTest, ABlockingCallMustNotMeetAKernelThatWaitsForAPeer) {
+TEST_F(ModelNcclTest, FindsBlockingCallBesideWaitingKernel) {
   Allocate().fill_(1);  // loads the kernel
   Broadcast(0, kElements);
   EXPECT_THROW(at::empty({1 << 20}, at::TensorOptions(at::kFloat).device(ModelDevice(1))),
@@ -172,7 +172,7 @@ TEST_F(ModelNcclTest, ABlockingCallMustNotMeetAKernelThatWaitsForAPeer) {
                           HasSubstr("not pinned"), HasSubstr("first use of add_")));
 }
 
-TEST_F(ModelNcclTest, ABlockingCallMayMeetKernelsThatAllRanksHaveEnqueued) {
+TEST_F(ModelNcclTest, AllowsBlockingCallOnceAllEnqueued) {
   for (int rank = 0; rank < 2; ++rank) Broadcast(rank, kElements);
   Allocate();
   memory_[1].cpu();
@@ -199,7 +199,7 @@ TEST_F(ModelNcclTest, AbortEndsAKernelThatWaitsForAPeer) {
   EXPECT_THAT(gpus().failures(), IsEmpty());
 }
 
-TEST_F(ModelNcclTest, AKernelThatHangsEndsWhenItIsAborted) {
+TEST_F(ModelNcclTest, AbortsHungKernel) {
   gpus().Hang(1);
   for (int rank = 0; rank < 2; ++rank) Broadcast(rank, kElements);
   const c10::Event event = Recorded(Current(0));

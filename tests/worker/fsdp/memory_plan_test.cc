@@ -252,7 +252,7 @@ TEST_F(MemoryCheckTest, NamesWhatOthersHoldOfAGpu) {
 
 // Parameters, lookahead copy, momentum with what is pending, and the gradient that is compressed
 // there.
-TEST_F(MemoryCheckTest, WhatIsOffloadedHasToFitIntoTheHost) {
+TEST_F(MemoryCheckTest, RefusesOffloadBeyondHost) {
   request_.options.cpu_offload = true;
   request_.copy = true;
   const ShardPlan whole = ShardPlan::Create(layout_, request_.units, 1).value();
@@ -294,7 +294,7 @@ TEST(MemoryPlanTest, OnGpusAReductionHoldsTheRanksRangeOfTheResultToo) {
 
 // The step of the rule comes after the gradient: a rank plans for the larger of the two. Few
 // activations and one layer of long matrices: alone a rank needs more for the step.
-TEST(MemoryPlanTest, AStepOfWholeMatricesIsInThePlan) {
+TEST(MemoryPlanTest, IncludesStepOfWholeMatrices) {
   const auto model = testing::MakeLlama(Config(64, 1, 1, 1, 4096, 16, false));
   const Layout layout = Layout::Create(Manifest::Create(model->Tensors()).value(), 4).value();
   const auto planned = [](const RankMemoryPlan& rank, MemoryCategory category) {

@@ -103,7 +103,7 @@ class NcclFaultTest : public ::testing::TestWithParam<std::tuple<std::string, in
   const std::shared_ptr<ModelNccl> nccl_ = testing::MakeModelNccl();
 };
 
-TEST_P(NcclFaultTest, ARankThatDiesEndsTheOthers) {
+TEST_P(NcclFaultTest, EndsOthersWhenRankDies) {
   Communicators communicators = Make();
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
     if (rank != victim()) return FinishedCollective(operation(), rank, communicator);
@@ -114,7 +114,7 @@ TEST_P(NcclFaultTest, ARankThatDiesEndsTheOthers) {
 }
 
 // Its kernels are enqueued on no device.
-TEST_P(NcclFaultTest, AnotherOperationOnOneRankEndsAll) {
+TEST_P(NcclFaultTest, EndsAllOnOtherOperation) {
   Communicators communicators = Make();
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
     if (rank != victim()) return FinishedCollective(operation(), rank, communicator);
@@ -152,7 +152,7 @@ TEST_P(NcclFaultTest, ArgumentsThatAreWrongOnOneRankEndTheOthers) {
   ExpectNamed(statuses, absl::StatusCode::kAborted);
 }
 
-TEST_P(NcclFaultTest, ACallThatNcclRefusesEndsTheOthers) {
+TEST_P(NcclFaultTest, EndsOthersOnRefusedCall) {
   Communicators communicators = Make();
   nccl_->Refuse(victim(), ModelNccl::kInternalError);
   const auto statuses = Run(communicators);
@@ -163,7 +163,7 @@ TEST_P(NcclFaultTest, ACallThatNcclRefusesEndsTheOthers) {
 }
 
 // The others have enqueued their kernels, and the victim's handle is destroyed while it settles.
-TEST_P(NcclFaultTest, ACallThatIsNeverAcceptedEndsByTheWatchdog) {
+TEST_P(NcclFaultTest, FindsUnacceptedCallByWatchdog) {
   Communicators communicators = Make();
   nccl_->NeverAccept(victim());
   for (const absl::Status& status : RunLong(communicators, ModelNccl::Call::kCalled)) {
@@ -189,7 +189,7 @@ TEST_P(NcclFaultTest, AbortEndsACallThatIsNotAccepted) {
   }
 }
 
-TEST_P(NcclFaultTest, AnErrorOfARunningOperationEndsAll) {
+TEST_P(NcclFaultTest, EndsAllOnRunningError) {
   Communicators communicators = Make();
   ModelGpus::Get().Hang(victim());
   std::thread fail([&] {
@@ -204,7 +204,7 @@ TEST_P(NcclFaultTest, AnErrorOfARunningOperationEndsAll) {
 }
 
 // Its kernel runs for ever, and so those of the others do.
-TEST_P(NcclFaultTest, AGpuThatHangsIsFoundByTheWatchdog) {
+TEST_P(NcclFaultTest, FindsHungGpuByWatchdog) {
   Communicators communicators = Make();
   ModelGpus::Get().Hang(victim());
   for (const absl::Status& status : RunLong(communicators, ModelNccl::Call::kAccepted)) {
@@ -213,7 +213,7 @@ TEST_P(NcclFaultTest, AGpuThatHangsIsFoundByTheWatchdog) {
   }
 }
 
-TEST_P(NcclFaultTest, AGpuWithAnErrorEndsTheOthers) {
+TEST_P(NcclFaultTest, EndsOthersOnGpuError) {
   Communicators communicators = Make();
   ModelGpus::Get().Break(victim());
   const auto statuses = Run(communicators);
@@ -222,7 +222,7 @@ TEST_P(NcclFaultTest, AGpuWithAnErrorEndsTheOthers) {
 }
 
 // The second of two operations: the group has worked before.
-TEST_P(NcclFaultTest, ARankThatStopsIsFoundByTheWatchdog) {
+TEST_P(NcclFaultTest, FindsStoppedRankByWatchdog) {
   Communicators communicators = Make();
   EXPECT_THAT(Run(communicators), Each(absl::OkStatus()));
   std::atomic<int> returned = 0;
@@ -245,14 +245,14 @@ INSTANTIATE_TEST_SUITE_P(EveryCollective, NcclFaultTest,
                          ::testing::Combine(::testing::ValuesIn(AllCollectives()),
                                             ::testing::Range(0, kRanks)));
 
-TEST(NcclConnectTest, AnErrorIsReturned) {
+TEST(NcclConnectTest, ReturnsError) {
   const auto nccl = testing::MakeModelNccl();
   nccl->RefuseConnect(ModelNccl::kRemoteError);
   const absl::Status status = MakeNcclCommunicators(nccl, Devices(), {}).status();
   EXPECT_EQ(status, absl::UnavailableError("connect: NCCL: remote error"));
 }
 
-TEST(NcclConnectTest, ARankThatIsNotAcceptedInTimeIsAnError) {
+TEST(NcclConnectTest, FailsOnUnacceptedRank) {
   const auto nccl = testing::MakeModelNccl();
   nccl->NeverAccept(1);
   const absl::Status status =

@@ -54,7 +54,7 @@ class PaddedBatchesTest : public ::testing::Test {
   const std::unique_ptr<UnitDriver> as_it_is_ = MakeDriver({});
 };
 
-TEST_F(PaddedBatchesTest, ASampleHasOneShapeOfAttention) {
+TEST_F(PaddedBatchesTest, GivesSamplesOneShape) {
   const testing::ObservedAttention observed;
   for (int length = 1; length <= kPositions; ++length) {
     const std::vector<int32_t> tokens = RandomTokens(length, 40, length);
@@ -77,7 +77,7 @@ TEST_F(PaddedBatchesTest, LogitsAreThoseOfTheTokens) {
   }
 }
 
-TEST_F(PaddedBatchesTest, AnEvaluationHasOneShapeOfAttention) {
+TEST_F(PaddedBatchesTest, GivesEvaluationsOneShape) {
   const testing::ObservedAttention observed;
   for (int sequences = 1; sequences <= kSequences; ++sequences) {
     const std::vector<int32_t> tokens = RandomTokens(sequences * (kPositions + 1), 40, sequences);

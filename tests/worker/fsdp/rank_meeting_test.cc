@@ -66,7 +66,7 @@ class RankMeetingTest : public ::testing::Test {
 };
 
 // The last rank allocates before its part, when the others have done all they can without it.
-TEST_F(RankMeetingTest, NoDeviceWaitsForARankThatHasNotCome) {
+TEST_F(RankMeetingTest, KeepsDevicesFreeForMissingRank) {
   const auto statuses = OnEveryRank([&](int rank) {
     if (rank == kRanks - 1) {
       while (meeting_.waiting() < kRanks - 1 && gpus_.spinning() < kRanks - 1)
@@ -79,7 +79,7 @@ TEST_F(RankMeetingTest, NoDeviceWaitsForARankThatHasNotCome) {
 }
 
 // Ranks that allocate as soon as an operation is enqueued, and before the next.
-TEST_F(RankMeetingTest, ARankGoesOnWhenAllHaveEnqueued) {
+TEST_F(RankMeetingTest, ReleasesRanksOnceAllEnqueued) {
   const auto statuses = OnEveryRank([&](int rank) {
     for (int i = 0; i < 200; ++i) {
       const absl::Status status = Operation(rank);
@@ -91,7 +91,7 @@ TEST_F(RankMeetingTest, ARankGoesOnWhenAllHaveEnqueued) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-TEST_F(RankMeetingTest, ARankThatCannotEnqueueEndsTheOthers) {
+TEST_F(RankMeetingTest, EndsOthersOnFailedEnqueue) {
   const RankCall call = {.operation = "all-gather", .what = "thing"};
   const auto statuses = OnEveryRank([&](int rank) {
     return meeting_.Together(rank, call, [&] {
@@ -105,7 +105,7 @@ TEST_F(RankMeetingTest, ARankThatCannotEnqueueEndsTheOthers) {
   }
 }
 
-TEST_F(RankMeetingTest, NothingIsEnqueuedForAnOperationThatRanksDoNotShare) {
+TEST_F(RankMeetingTest, RefusesDifferingOperations) {
   const auto statuses = OnEveryRank([&](int rank) {
     const RankCall call = {.operation = "all-gather", .what = rank == 1 ? "other" : "thing"};
     return meeting_.Together(rank, call, [&] {

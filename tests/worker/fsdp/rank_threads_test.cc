@@ -20,7 +20,7 @@ std::vector<std::unique_ptr<Communicator>> Make(int ranks) {
   return MakeThreadGroup(ranks, {})->TakeCommunicators();
 }
 
-TEST(RankThreadsTest, EveryRankWorksOnItsOwnThreadPieceAfterPiece) {
+TEST(RankThreadsTest, KeepsThreadOfRank) {
   RankThreads threads(Make(3), {});
   ASSERT_EQ(threads.ranks(), 3);
   std::vector<std::thread::id> first(3), second(3);
@@ -40,7 +40,7 @@ TEST(RankThreadsTest, EveryRankWorksOnItsOwnThreadPieceAfterPiece) {
   EXPECT_EQ(sum, 6);
 }
 
-TEST(RankThreadsTest, AnErrorKeepsItsCodeAndEndsTheGroup) {
+TEST(RankThreadsTest, EndsGroupWithCodeOfError) {
   RankThreads threads(Make(2), {});
   const auto fail = [](int rank, Communicator& communicator) {
     return rank == 1 ? absl::ResourceExhaustedError("no memory") : communicator.Barrier("end");
@@ -58,7 +58,7 @@ TEST(RankThreadsTest, AnErrorKeepsItsCodeAndEndsTheGroup) {
   EXPECT_FALSE(ran);
 }
 
-TEST(RankThreadsTest, AFailedStartIsReportedByTheFirstPiece) {
+TEST(RankThreadsTest, ReportsFailedStart) {
   RankThreads threads(Make(2), {.start = [](int rank) {
                         return rank == 1 ? absl::NotFoundError("no such device") : absl::OkStatus();
                       }});
@@ -69,7 +69,7 @@ TEST(RankThreadsTest, AFailedStartIsReportedByTheFirstPiece) {
 }
 
 // A rank that never returns: the others are back, so Run gives up on it and names it.
-TEST(RankThreadsTest, ARankThatDoesNotReturnIsNamed) {
+TEST(RankThreadsTest, NamesStuckRank) {
   const auto go_on = std::make_shared<absl::Notification>();
   const auto left = std::make_shared<absl::Notification>();
   {

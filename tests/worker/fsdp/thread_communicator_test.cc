@@ -96,7 +96,7 @@ TEST(AllToAllTest, RefusesWhatTheCountsDoNotSay) {
 }
 
 // Its memory can be freed or used again at once, whatever the other ranks do meanwhile.
-TEST_P(ThreadCommunicatorTest, NobodyHoldsATensorAfterItsOperation) {
+TEST_P(ThreadCommunicatorTest, ReleasesTensorsAfterOperation) {
   Run([&](int rank, Communicator& communicator) {
     const std::vector<int64_t> cuts = Cuts(GetParam());
     const at::Tensor part = at::ones({cuts.back()}, at::kFloat);

@@ -47,7 +47,7 @@ class RankFaultTest : public ::testing::TestWithParam<std::tuple<std::string, in
   }
 };
 
-TEST_P(RankFaultTest, ARankThatDiesEndsTheOthers) {
+TEST_P(RankFaultTest, EndsOthersWhenRankDies) {
   Communicators communicators = MakeThreadGroup(kRanks, {})->TakeCommunicators();
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
     if (rank != victim()) return Collective(operation(), communicator);
@@ -68,7 +68,7 @@ TEST_P(RankFaultTest, AfterTheEndNothingThatWasDoneCounts) {
   }
 }
 
-TEST_P(RankFaultTest, ARankThatThrowsEndsTheOthers) {
+TEST_P(RankFaultTest, EndsOthersWhenRankThrows) {
   RankThreads threads(MakeThreadGroup(kRanks, {})->TakeCommunicators(), {});
   std::vector<absl::Status> statuses(kRanks);
   const absl::Status status =
@@ -83,7 +83,7 @@ TEST_P(RankFaultTest, ARankThatThrowsEndsTheOthers) {
 }
 
 // The second of two operations: the group has worked before.
-TEST_P(RankFaultTest, ARankThatStopsIsFoundByTheWatchdog) {
+TEST_P(RankFaultTest, FindsStoppedRankByWatchdog) {
   FakeClock clock;
   const auto group = MakeThreadGroup(kRanks, {.watchdog = absl::Minutes(5), .clock = &clock});
   Communicators communicators = group->TakeCommunicators();
@@ -115,7 +115,7 @@ TEST_P(RankFaultTest, ArgumentsThatAreWrongOnOneRankEndTheOthers) {
   ExpectNamed(statuses, absl::StatusCode::kAborted);
 }
 
-TEST_P(RankFaultTest, AnotherOperationOnOneRankEndsAll) {
+TEST_P(RankFaultTest, EndsAllOnOtherOperation) {
   Communicators communicators = MakeThreadGroup(kRanks, {})->TakeCommunicators();
   const auto statuses = OnEveryRank(communicators, [&](int rank, Communicator& communicator) {
     if (rank != victim()) return Collective(operation(), communicator);
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(EveryCollective, RankFaultTest,
                          ::testing::Combine(::testing::ValuesIn(AllCollectives()),
                                             ::testing::Range(0, kRanks)));
 
-TEST(ThreadGroupTest, AnEndedGroupRefusesEveryLaterOperation) {
+TEST(ThreadGroupTest, RefusesOperationsOnceEnded) {
   Communicators communicators = MakeThreadGroup(2, {})->TakeCommunicators();
   communicators[1]->Abort(absl::DataLossError("bad page"));
   for (const std::string& name : AllCollectives()) {
@@ -142,7 +142,7 @@ TEST(ThreadGroupTest, AnEndedGroupRefusesEveryLaterOperation) {
 }
 
 // Real time: a group with a clock that moves by itself needs no call.
-TEST(ThreadGroupTest, TheWatchdogWatchesTheRealClockToo) {
+TEST(ThreadGroupTest, WatchesRealClock) {
   Communicators communicators =
       MakeThreadGroup(2, {.watchdog = absl::Milliseconds(1)})->TakeCommunicators();
   const absl::Status status = communicators[0]->Barrier("thing");

@@ -77,7 +77,7 @@ class UnitsOnGpusTest : public testing::EveryStrategyTest {
   }
 };
 
-TEST_P(UnitsOnGpusTest, TheGradientIsThatOfRanksOnACpu) {
+TEST_P(UnitsOnGpusTest, GivesCpusGradient) {
   Communicators threads = MakeThreadGroup(kRanks, {})->TakeCommunicators();
   const std::vector<at::Tensor> expected =
       Gradients(threads, [](int) { return at::Device(at::kCPU); });

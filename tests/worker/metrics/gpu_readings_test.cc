@@ -24,7 +24,7 @@ TEST(GpuReaderTest, WithoutADriverThereAreNone) {
   EXPECT_EQ(GpuReader::Open("libc.so.6"), nullptr);  // something else
 }
 
-TEST(GpuReaderTest, TheDriverOfThisMachine) {
+TEST(GpuReaderTest, ReadsThisMachine) {
   const auto reader = GpuReader::Open();
   if (reader == nullptr) GTEST_SKIP() << "no NVIDIA driver here";
   for (const GpuReading& gpu : reader->Read()) {

@@ -40,14 +40,14 @@ class WorkerMetricsTest : public ::testing::Test {
 };
 
 // Of all that the table can show, tests/common/telemetry/worker_families_test.cc compares the page.
-TEST_F(WorkerMetricsTest, NothingIsShownThatThePageDoesNotDescribe) {
+TEST_F(WorkerMetricsTest, IsDocumented) {
   for (const std::string& fault :
        testing::MetricsDocFaults(testing::MetricsPage(), metrics_.Collect(), "distro_worker_")) {
     EXPECT_TRUE(absl::StrContains(fault, "has a row but is not exported")) << fault;
   }
 }
 
-TEST_F(WorkerMetricsTest, EveryCounterIsThereFromTheStart) {
+TEST_F(WorkerMetricsTest, ShowsCountersFromStart) {
   for (const char* phase : {"idle", "data", "forward_backward", "compress", "upload", "wait",
                             "download", "apply", "evaluate", "checkpoint"}) {
     EXPECT_EQ(Value(&metrics_, "phase_seconds_total", phase), 0) << phase;
@@ -165,7 +165,7 @@ TEST_F(WorkerMetricsTest, CountsByCauseWhatWasRepeatedOrExcluded) {
   EXPECT_EQ(Value(&metrics_, "retries_total", "heartbeat", "unavailable"), 0);
 }
 
-TEST_F(WorkerMetricsTest, ALossThatIsNotFiniteIsCountedAndNotExported) {
+TEST_F(WorkerMetricsTest, DropsNonFiniteLoss) {
   TrainSummary summary;
   summary.tokens = 1;
   summary.training_loss = 2.5;

@@ -51,14 +51,14 @@ TEST(RoundLineTest, SaysWhatTheRoundAdded) {
   EXPECT_TRUE((*line)["gradient_norm"].is_null()) << "JSON has no infinity";
 }
 
-TEST(RoundLineTest, AHeldOutLossThatWasNotComputedSinceIsNotThere) {
+TEST(RoundLineTest, OmitsOldHeldOutLoss) {
   TrainSummary before = AfterRound(40), now = AfterRound(41);
   before.last_evaluation_loss = now.last_evaluation_loss = 2.5;
   EXPECT_FALSE(ParseJson(RoundLine(now, before, absl::UnixEpoch()))->contains("held_out_loss"));
 }
 
 // A joiner's rounds before its first step, and those in which it has no slot.
-TEST(RoundLineTest, ARoundWithoutAnOwnStepHasNoLoss) {
+TEST(RoundLineTest, OmitsLossWithoutOwnStep) {
   TrainSummary before = AfterRound(40), now = AfterRound(41);
   now.tokens = before.tokens;
   const auto line = ParseJson(RoundLine(now, before, absl::UnixEpoch()));
@@ -98,7 +98,7 @@ TEST_F(RoundLinesTest, AreOneForEachRoundOverProcesses) {
   EXPECT_THAT(rounds, ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(RoundLinesTest, AFullDiskIsLoggedOnceAndTrainingGoesOn) {
+TEST_F(RoundLinesTest, TellFullDiskOnce) {
   const auto lines = Open("/dev/full");
   for (uint64_t round = 0; round < 3; ++round) lines->Add(AfterRound(round));
   EXPECT_THAT(said_, ::testing::HasSubstr("round not written to metrics_file"));

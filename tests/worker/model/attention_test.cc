@@ -42,7 +42,7 @@ absl::StatusOr<at::Tensor> Output(int kv_heads, absl::Span<const at::Tensor> par
   });
 }
 
-TEST(AttentionTest, ASharedHeadIsThatOfItsNeighbours) {
+TEST(AttentionTest, SharesHeads) {
   TinyModel tiny(TinyConfig(kHeads, 2));
   std::vector<at::Tensor> parameters = BlockOf(tiny, at::kBFloat16);
   const at::Tensor shared = Output(2, parameters).value();

@@ -18,7 +18,7 @@ class BatchMakerTest : public ::testing::Test {
   const std::vector<int32_t> tokens_ = RandomTokens(2 * 9, 40, 3);
 };
 
-TEST_F(BatchMakerTest, ALabelIsTheNextToken) {
+TEST_F(BatchMakerTest, LabelsWithNextToken) {
   const Batch batch = BatchMaker(model_.get(), {}).Labelled({.tokens = tokens_, .sequences = 2});
   ASSERT_EQ(batch.tokens.sizes(), at::IntArrayRef({2, 8}));
   ASSERT_EQ(batch.labels.sizes(), at::IntArrayRef({2, 8}));
@@ -31,7 +31,7 @@ TEST_F(BatchMakerTest, ALabelIsTheNextToken) {
 }
 
 // Callers write the next tokens into the same memory while a device may still copy.
-TEST_F(BatchMakerTest, TheTokensAreCopied) {
+TEST_F(BatchMakerTest, CopiesTokens) {
   std::vector<int32_t> given = tokens_;
   const Batch batch = BatchMaker(model_.get(), {}).Unlabelled({.tokens = given, .sequences = 2});
   const at::Tensor before = batch.tokens.clone();
@@ -40,7 +40,7 @@ TEST_F(BatchMakerTest, TheTokensAreCopied) {
 }
 
 // Torch would convert on the CPU, into memory that is not pinned.
-TEST_F(BatchMakerTest, TheTokensLeaveTheHostUnconverted) {
+TEST_F(BatchMakerTest, SendsTokensUnconverted) {
   BatchMaker batches(model_.get(), {});
   const testing::ObservedCopies observed(
       {reinterpret_cast<const float*>(tokens_.data()), tokens_.size()});

@@ -51,7 +51,7 @@ TEST(GenerateTest, DrawsDependOnTheSeedAlone) {
   EXPECT_EQ(texts.size(), 4u);
 }
 
-TEST(GenerateTest, ATinyTemperatureIsGreedy) {
+TEST(GenerateTest, IsGreedyAtLowTemperature) {
   TinyModel tiny(TinyConfig());
   const std::vector<int32_t> prompt = RandomTokens(4, 40, 4);
   EXPECT_EQ(Continue(tiny, prompt, {.count = 6, .temperature = 1e-6, .seed = 5}),

@@ -97,7 +97,7 @@ TEST_F(GoldenLlamaTest, LogitsAndLossOfBf16Weights) {
               1e-5);
 }
 
-TEST_F(GoldenLlamaTest, EveryGradient) {
+TEST_F(GoldenLlamaTest, MatchesGradients) {
   const Opened opened = Open("model");
   TensorBuffer gradient(*opened.layout);
   const auto loss =

@@ -203,7 +203,7 @@ class ReadingHooks final : public UnitHooks {
 };
 
 // A read waits until the device has computed, and leaves it without work.
-TEST(LossAndGradientTest, NothingIsReadBeforeTheBackwardPassIsEnqueued) {
+TEST(LossAndGradientTest, ReadsAfterBackwardPassIsEnqueued) {
   for (const int checkpoint_every : {0, 1}) {
     TinyModel tiny(TinyConfig());
     const std::vector<int32_t> tokens = RandomTokens(24, 40, 12);

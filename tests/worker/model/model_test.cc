@@ -29,7 +29,7 @@ void ExpectInvalid(const absl::Status& status, const std::string& what) {
 
 // One table reads configurations, the other computes: a model that only one of them knows would be
 // refused by some workers and tools of a run, or not be reached at all.
-TEST(ArchitecturesTest, BothTablesHaveTheSame) {
+TEST(ArchitecturesTest, AreEqualInBothTables) {
   EXPECT_THAT(TypesWithUnits(), ::testing::UnorderedElementsAreArray(ModelTypes()));
 }
 
@@ -120,7 +120,7 @@ TEST(ModelTest, LeavesTheParametersAsTheyWere) {
   EXPECT_EQ(testing::Flat(tiny.parameters), before);
 }
 
-TEST(ModelTest, ALaterTokenDoesNotChangeEarlierLogits) {
+TEST(ModelTest, IsCausal) {
   TinyModel tiny(TinyConfig());
   std::vector<int32_t> tokens = RandomTokens(10, 40, 4);
   const auto before = tiny.model->Logits({.tokens = tokens}, tiny.parameters).value();

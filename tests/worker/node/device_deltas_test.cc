@@ -106,7 +106,7 @@ TEST_P(DeviceDeltasTest, LocalStepsAreTheCpus) {
   EXPECT_TRUE(SnapshotOf(*node_) == *ReadFile(Snapshot())) << "the parameters have not moved";
 }
 
-TEST_P(DeviceDeltasTest, WhatTheStepsDidIsScaledDownToDeltaClip) {
+TEST_P(DeviceDeltasTest, ScalesDownToDeltaClip) {
   constexpr double kClip = 0.01;
   const UpdateRuleKind clipped = RuleWith(kClip);
   const auto node = MakeNode(how_, clipped);
@@ -119,7 +119,7 @@ TEST_P(DeviceDeltasTest, WhatTheStepsDidIsScaledDownToDeltaClip) {
 
 // The CPU's error buffer, inner state and pending update, there and back, and what is left of the
 // buffer when some of the update came back.
-TEST_P(DeviceDeltasTest, AStateGoesOverAndBack) {
+TEST_P(DeviceDeltasTest, RoundTripsState) {
   const std::vector<SharedBytes> expected = TakeRound(cpu_.get(), RoundId(0), DeltaStep());
   const std::string state = StateBytes(*cpu_);
   ASSERT_EQ(Restore(node_.get(), state), absl::OkStatus());
@@ -138,7 +138,7 @@ TEST_P(DeviceDeltasTest, AStateGoesOverAndBack) {
   EXPECT_EQ(node_->delta_readings()->cancelled, cpu_->delta_readings()->cancelled);
 }
 
-TEST_P(DeviceDeltasTest, AWorkerThatForgetsIsOneThatStarts) {
+TEST_P(DeviceDeltasTest, ForgetsState) {
   const std::string fresh = StateBytes(*node_);
   TakeRound(node_.get(), RoundId(0), DeltaStep());
   EXPECT_FALSE(StateBytes(*node_) == fresh);
@@ -146,7 +146,7 @@ TEST_P(DeviceDeltasTest, AWorkerThatForgetsIsOneThatStarts) {
   EXPECT_TRUE(StateBytes(*node_) == fresh);
 }
 
-TEST_P(DeviceDeltasTest, WhatIsNotFiniteIsNotPending) {
+TEST_P(DeviceDeltasTest, SkipsNonFinite) {
   TakeRound(node_.get(), RoundId(0), DeltaStep());
   const double norm = *node_->MomentumNorm();
   EXPECT_THAT(TakeRound(node_.get(), RoundId(1), DeltaStep(std::numeric_limits<float>::infinity())),

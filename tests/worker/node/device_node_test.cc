@@ -78,7 +78,7 @@ TEST_P(DeviceNodeTest, LossesAndNormsAreTheCpus) {
 
 // The CPU's momentum and what it has pending, there and back, also after error feedback was taken
 // from it.
-TEST_P(DeviceNodeTest, AStateGoesOverAndBack) {
+TEST_P(DeviceNodeTest, RoundTripsState) {
   Train(cpu_.get());
   const std::string state = StateBytes(*cpu_);
   ASSERT_TRUE(Restore(node_.get(), state).ok());

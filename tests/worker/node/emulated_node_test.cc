@@ -59,7 +59,7 @@ TEST_F(EmulatedNodeTest, OffloadedParametersAndMomentumHaveTheCpusBits) {
 }
 
 // For all tensors together, not for each.
-TEST_F(EmulatedNodeTest, AnOperationOfDeltasWaitsForTheDeviceOnce) {
+TEST_F(EmulatedNodeTest, WaitsForDeviceOnce) {
   std::atomic<int> waits = 0;
   const UpdateRuleKind rule =
       RuleOf(testing::DeltasConfig(), &tiny_.layout, tiny_.model->architecture());
@@ -126,7 +126,7 @@ TEST_F(EmulatedNodeTest, BatchesHaveTheShapesOfAMicroBatch) {
 }
 
 // To the byte, without what Torch's allocator of page-locked memory would add.
-TEST_F(EmulatedNodeTest, WhatIsOffloadedTakesThePlansBytes) {
+TEST_F(EmulatedNodeTest, OffloadsPlannedBytes) {
   for (const int ranks : {1, 3}) {
     for (const Sharding sharding : testing::kStrategies) {
       SCOPED_TRACE(absl::StrCat(Name(sharding), " on ", ranks));

@@ -56,7 +56,7 @@ class LocalStepsNodeTest : public testing::NodeFixture {
       RuleOf(testing::DeltasConfig(), &tiny_.layout, tiny_.model->architecture());
 };
 
-TEST_F(LocalStepsNodeTest, ALocalStepMovesTheCopyAndNotTheParameters) {
+TEST_F(LocalStepsNodeTest, MovesCopyOnly) {
   const auto node = MakeDeltas();
   const std::vector<double> begin = Losses(node.get(), GradientAt::kParameters);
   const std::vector<int32_t> tokens = RandomTokens(2 * kSequence, 40, 7);
@@ -73,7 +73,7 @@ TEST_F(LocalStepsNodeTest, ALocalStepMovesTheCopyAndNotTheParameters) {
   EXPECT_EQ(Losses(node.get(), GradientAt::kCopy), begin) << "the next round begins there again";
 }
 
-TEST_F(LocalStepsNodeTest, AStateIsTakenOverToTheBit) {
+TEST_F(LocalStepsNodeTest, RestoresState) {
   const auto one = MakeDeltas(), other = MakeDeltas();
   TakeRound(one.get(), RoundId(3), DeltaStep());
   EXPECT_EQ(one->kept()->local_steps, 2u);
@@ -101,7 +101,7 @@ TEST_F(LocalStepsNodeTest, TakesFeedbackOfARoundThatItApplied) {
   EXPECT_GT(node->delta_readings()->cancelled.value_or(0), 0.9);
 }
 
-TEST_F(LocalStepsNodeTest, WhatIsNotFiniteIsNotPending) {
+TEST_F(LocalStepsNodeTest, SkipsNonFinite) {
   const auto node = MakeDeltas();
   TakeRound(node.get(), RoundId(0), DeltaStep());
   const double norm = *node->MomentumNorm();

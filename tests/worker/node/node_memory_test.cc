@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{Sharding::kShardGradOp, 2, true, FloatType::kF32, true},
                       Case{Sharding::kFullShard, 2, true, FloatType::kF32, true}));
 
-TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
+TEST_P(NodeMemoryTest, MatchesPlan) {
   testing::CountCpuMemory();
   const Case& how = GetParam();
   NodeOptions options{.ranks = how.ranks};
@@ -180,7 +180,7 @@ TEST_P(NodeMemoryTest, ThePlanHoldsWithEverythingOfARound) {
 }
 
 // Torch's code and threads are in no rank's plan.
-TEST(CpuDevicesTest, TheProgramItselfIsKeptFree) {
+TEST(CpuDevicesTest, ReservesMemoryOfProgram) {
   const absl::StatusOr<AvailableMemory> available = MakeCpuDevices()->Memory(/*ranks=*/2);
   ASSERT_TRUE(available.ok()) << available.status();
   EXPECT_EQ(available->reserve_bytes, HostMemoryBytes() / kHostReserveShare + kProgramBytes);

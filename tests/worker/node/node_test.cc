@@ -36,7 +36,7 @@ TEST_F(NodeTest, PayloadsAndStateDoNotShowTheStrategy) {
 
 // Every strategy and number of ranks reads what any of them wrote: all write the same bytes
 // (above).
-TEST_F(NodeTest, AStateIsTakenOverToTheBit) {
+TEST_F(NodeTest, RestoresState) {
   const auto one = MakeNode({Sharding::kNoShard, 1});
   Train(one.get());
   const std::string state = StateBytes(*one);
@@ -84,7 +84,7 @@ TEST_F(NodeTest, ParametersAreWhereTheyAre) {
 }
 
 // A token that the vocabulary does not have: the rank that gets it fails, nobody waits for it.
-TEST_F(NodeTest, ARankThatFailsEndsTheNode) {
+TEST_F(NodeTest, EndsWithFailedRank) {
   std::vector<int32_t> good = RandomTokens(2 * kSequence, 40, 1), bad = good;
   bad[3] = 4000;
   for (const NodeCase& how : AllCases()) {
@@ -103,7 +103,7 @@ TEST_F(NodeTest, ARankThatFailsEndsTheNode) {
   }
 }
 
-TEST_F(NodeTest, ASnapshotOfAnotherModelIsRefused) {
+TEST_F(NodeTest, RefusesSnapshotOfOtherModel) {
   const auto node = MakeNode({Sharding::kFullShard, 2});
   const uint64_t hash = node->StateHash();
   TinyModel other(TinyConfig(4, 2, /*tied=*/false));
@@ -113,7 +113,7 @@ TEST_F(NodeTest, ASnapshotOfAnotherModelIsRefused) {
   EXPECT_TRUE(node->MakeLookahead(0.1f).ok());
 }
 
-TEST_F(NodeTest, WhatCannotFitIsRefusedBeforeItIsAllocated) {
+TEST_F(NodeTest, RefusesWhatCannotFit) {
   const Node::Dependencies deps = {.layout = &tiny_.layout, .model = tiny_.model.get()};
   NodeOptions options{.ranks = 2, .memory_limit_bytes = 10000};
   const absl::Status status = Node::Create(options, deps).status();
@@ -141,7 +141,7 @@ TEST_F(NodeTest, RanksSpendTimeInCollectives) {
     EXPECT_GT(spent[static_cast<size_t>(op)], absl::ZeroDuration());
 }
 
-TEST_F(NodeTest, APeakIsMeasured) {
+TEST_F(NodeTest, MeasuresPeak) {
   EXPECT_GT(*MakeNode({Sharding::kFullShard, 2})->PeakFlops(), 1e6);
 }
 

@@ -226,7 +226,7 @@ TEST_P(ShardedDeltasTest, NorDoTheyOnGpus) {
   }
 }
 
-TEST_P(ShardedDeltasTest, WhatTheStepsDidIsScaledDownToDeltaClip) {
+TEST_P(ShardedDeltasTest, ScalesDownToDeltaClip) {
   const auto node = MakeDeltas({.sharding = Sharding::kFullShard, .ranks = 2});
   TakeRound(node.get(), RoundId(0));
   const double norm = *node->delta_readings()->delta_norm;
@@ -237,7 +237,7 @@ TEST_P(ShardedDeltasTest, WhatTheStepsDidIsScaledDownToDeltaClip) {
   }
 }
 
-TEST_P(ShardedDeltasTest, AWorkerThatForgetsIsOneThatStarts) {
+TEST_P(ShardedDeltasTest, ForgetsState) {
   const auto one = MakeDeltas();
   const CommittedRound first = RecordOf(*one, TakeRound(one.get(), RoundId(0)));
   Take(one.get(), first);
@@ -269,7 +269,7 @@ TEST_P(ShardedDeltasTest, MatricesGoToTheirRanksAndBack) {
 }
 
 // Saved with an update pending, whose result comes to the node that goes on.
-TEST_P(ShardedDeltasTest, AnyStrategyGoesOnWithAStateOfAnyOther) {
+TEST_P(ShardedDeltasTest, RestoresStateOfOtherStrategies) {
   const auto one = MakeDeltas();
   const Lived lived = LiveOnOneRank(one.get());
   for (const NodeCase& how : AllCases()) {
@@ -287,7 +287,7 @@ TEST_P(ShardedDeltasTest, AnyStrategyGoesOnWithAStateOfAnyOther) {
 }
 
 // One element of the last tensor's buffer: of one rank, where ranks have parts of their own.
-TEST_P(ShardedDeltasTest, AllRanksAbstainWhenOneIsNotFinite) {
+TEST_P(ShardedDeltasTest, AbstainsWhenRankIsNotFinite) {
   const size_t tensor = tiny_.layout.tensors().size() - 1;
   const auto spoil_a_round = [&](Node* node) {
     TakeRound(node, RoundId(0));

@@ -96,7 +96,7 @@ class StagedResultTest : public ::testing::Test {
   CountingDevice device_{distro::testing::MakeEmulatedGpu()};
 };
 
-TEST_F(StagedResultTest, EachSegmentArrivesBeforeTheWorkThatReadsIt) {
+TEST_F(StagedResultTest, BringsSegmentBeforeItIsRead) {
   StagedResult result(&device_, AllSegments());
   for (const uint64_t seed : {1, 2}) {  // the second round uses the first one's memory
     const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(seed), 0));
@@ -108,7 +108,7 @@ TEST_F(StagedResultTest, EachSegmentArrivesBeforeTheWorkThatReadsIt) {
   }
 }
 
-TEST_F(StagedResultTest, EachSegmentTravelsOnceInOneCopyOfPageLockedMemory) {
+TEST_F(StagedResultTest, CopiesSegmentsOnceFromPinnedMemory) {
   StagedResult result(&device_, AllSegments());
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
@@ -118,7 +118,7 @@ TEST_F(StagedResultTest, EachSegmentTravelsOnceInOneCopyOfPageLockedMemory) {
   EXPECT_EQ(device_.pageable, 0);
 }
 
-TEST_F(StagedResultTest, ASecondPassBringsTheSegmentsAgain) {
+TEST_F(StagedResultTest, BringsSegmentsTwice) {
   StagedResult result(&device_, AllSegments());
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
@@ -130,7 +130,7 @@ TEST_F(StagedResultTest, ASecondPassBringsTheSegmentsAgain) {
 }
 
 // They do not include the worker, or another rank has its blocks of them.
-TEST_F(StagedResultTest, APassMayLeaveSegmentsOut) {
+TEST_F(StagedResultTest, SkipsSegments) {
   StagedResult result(&device_, AllSegments());
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
@@ -143,7 +143,7 @@ TEST_F(StagedResultTest, APassMayLeaveSegmentsOut) {
   }
 }
 
-TEST_F(StagedResultTest, ASegmentThatTheRankDoesNotHaveIsABug) {
+TEST_F(StagedResultTest, DiesOnForeignSegment) {
   StagedResult result(&device_, {SegmentId(0), SegmentId(1)});
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
@@ -151,7 +151,7 @@ TEST_F(StagedResultTest, ASegmentThatTheRankDoesNotHaveIsABug) {
   EXPECT_TRUE(device_.Finish().ok());  // before the result's memory goes
 }
 
-TEST_F(StagedResultTest, ADeviceThatUsesHostMemoryGetsTheDecodedArrays) {
+TEST_F(StagedResultTest, SharesArraysWithHostDevice) {
   const std::unique_ptr<Device> host = MakeHostDevice();
   StagedResult result(host.get(), AllSegments());
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));

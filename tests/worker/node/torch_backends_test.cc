@@ -125,7 +125,7 @@ TEST_P(TorchOrthogonalizerTest, ZerosStayZeros) {
 }
 
 // With cpu_offload the matrix is on the host, where Torch would convert on the CPU.
-TEST_P(TorchOrthogonalizerTest, TheMatrixTravelsAsItIs) {
+TEST_P(TorchOrthogonalizerTest, SendsUnconverted) {
   std::vector<float> u = Random(GetParam().rows * GetParam().cols, 8);
   const testing::ObservedCopies observed(u);
   const auto torch = MakeTorchOrthogonalizer(at::kCPU, at::kCPU, at::kBFloat16);
@@ -135,7 +135,7 @@ TEST_P(TorchOrthogonalizerTest, TheMatrixTravelsAsItIs) {
   EXPECT_EQ(observed.conversions(), 0);
 }
 
-TEST_P(TorchOrthogonalizerTest, ABatchIsItsMatrices) {
+TEST_P(TorchOrthogonalizerTest, BatchesMatrices) {
   const auto [rows, cols] = GetParam();
   std::vector<std::vector<float>> us, expected;
   std::vector<absl::Span<float>> batch;

@@ -22,7 +22,7 @@ TEST(FsdpOptionsTest, NamesAreReadAsTheyAreWritten) {
   for (const char* name : {"cpu", "cuda"}) EXPECT_EQ(Name(ParseDeviceKind(name).value()), name);
 }
 
-TEST(FsdpOptionsTest, AnUnknownNameIsRefusedWithTheOnesThatExist) {
+TEST(FsdpOptionsTest, RefusesUnknownName) {
   EXPECT_THAT(ParseSharding("zero3").status().message(), HasSubstr("'zero3'; there are no_shard"));
   EXPECT_THAT(ParseDeviceKind("tpu").status().message(), HasSubstr("'tpu'; there are cpu, cuda"));
   EXPECT_THAT(ParseFloatType("f16").status().message(), HasSubstr("'f16'; there are f32"));

@@ -34,7 +34,7 @@ class MatrixWavesTest : public ::testing::Test {
 };
 
 // a and e cost the same; d most, b least.
-TEST_F(MatrixWavesTest, TheDearestComeFirstAndOfEqualOnesTheFirst) {
+TEST_F(MatrixWavesTest, OrdersByCost) {
   EXPECT_THAT(Waves(1),
               ElementsAre(ElementsAre(3), ElementsAre(0), ElementsAre(4), ElementsAre(1)));
   EXPECT_THAT(Waves(2), ElementsAre(ElementsAre(3, 0), ElementsAre(4, 1)));
@@ -47,7 +47,7 @@ TEST_F(MatrixWavesTest, WithoutMatricesThereIsNothingToDo) {
   EXPECT_EQ(WaveScratchBytes(layout_, {}, nullptr, 0), 0);
 }
 
-TEST_F(MatrixWavesTest, EveryRankGivesItsRowsToTheRankThatWorksOnThem) {
+TEST_F(MatrixWavesTest, SendsRowsToWorkingRank) {
   for (const int ranks : {1, 2, 3, 7}) {
     const ShardPlan shards = Shards(ranks);
     for (const MatrixWave& wave : MatrixWaves(layout_, needs_whole_, ranks)) {

@@ -35,7 +35,7 @@ UnitTensors OddUnits() {
 
 ShardPlan OddPlan(int ranks) { return ShardPlan::Create(OddLayout(), OddUnits(), ranks).value(); }
 
-TEST(ShardPlanTest, ATensorBelongsToTheFirstUnitThatUsesItInManifestOrder) {
+TEST(ShardPlanTest, GivesTensorToFirstUnit) {
   const ShardPlan plan = OddPlan(2);
   const auto tensors = [&](int unit) {
     std::vector<int> of;
@@ -148,7 +148,7 @@ TEST_P(ShardPlanRanksTest, WholeOffsetsAreThoseOfOneRank) {
   }
 }
 
-TEST(ShardPlanTest, OneRankHasEverythingInFlats) {
+TEST(ShardPlanTest, GivesLoneRankEverything) {
   const ShardPlan plan = OddPlan(1);
   int64_t elements = 0;
   for (const UnitFlat& flat : plan.units()) elements += flat.elements;
@@ -171,7 +171,7 @@ TEST(ShardPlanTest, WithMoreRanksThanBlockRowsSomeHaveNothing) {
   EXPECT_GE(empty, 5);  // there are three block rows
 }
 
-TEST(ShardPlanTest, AUnitWithoutTensorsOfItsOwnHasAnEmptyFlat) {
+TEST(ShardPlanTest, MakesEmptyFlatWithoutTensors) {
   const Layout layout = Layout::Create(Manifest::Create({{"e", {100, 64}}}).value(), 4).value();
   const ShardPlan plan = ShardPlan::Create(layout, {{0}, {0}}, 3).value();
   EXPECT_EQ(plan.units()[1].elements, 0);

@@ -79,7 +79,7 @@ class EndedProgramTest : public ::testing::Test {
   std::unique_ptr<ModuleLearner> learner_;
 };
 
-TEST_F(EndedProgramTest, TheStepsUntilThenAreTheRounds) {
+TEST_F(EndedProgramTest, KeepsStepsBeforeEnd) {
   Scripted objective(1, absl::CancelledError("the program computes no more"));
   const absl::StatusOr<Gradient> gradient = Take(&objective);
   ASSERT_TRUE(gradient.ok()) << gradient.status();
@@ -88,7 +88,7 @@ TEST_F(EndedProgramTest, TheStepsUntilThenAreTheRounds) {
   EXPECT_EQ(gradient->loss, 2);
 }
 
-TEST_F(EndedProgramTest, AnEndInsideAStepLeavesTheStepsBefore) {
+TEST_F(EndedProgramTest, DropsUnfinishedStep) {
   Scripted objective(2, absl::OkStatus());
   const absl::StatusOr<Gradient> gradient = Take(&objective, /*steps=*/1);
   ASSERT_TRUE(gradient.ok()) << gradient.status();
@@ -102,7 +102,7 @@ TEST_F(EndedProgramTest, WithoutAStepThereIsNothing) {
   EXPECT_TRUE(absl::IsCancelled(Take(&objective).status()));
 }
 
-TEST_F(EndedProgramTest, AnErrorIsNoEnd) {
+TEST_F(EndedProgramTest, ReturnsErrors) {
   Scripted objective(1, absl::InvalidArgumentError("a parameter is on a GPU"));
   EXPECT_EQ(Take(&objective).status().code(), absl::StatusCode::kInvalidArgument);
 }

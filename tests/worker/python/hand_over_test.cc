@@ -24,7 +24,7 @@ class Asking {
   std::thread thread_;
 };
 
-TEST(HandOverTest, WhatIsAskedIsAnswered) {
+TEST(HandOverTest, ReturnsAnswer) {
   HandOver program;
   Asking asking(&program, {.kind = Request::Kind::kStep, .rate = 0.5f, .local_steps = 7});
   for (int look = 0; look < 2; ++look) {  // it stays until it is answered
@@ -39,12 +39,12 @@ TEST(HandOverTest, WhatIsAskedIsAnswered) {
   EXPECT_FALSE(program.Wait(absl::ZeroDuration()).has_value());
 }
 
-TEST(HandOverTest, AnAnswerNeedsAQuestion) {
+TEST(HandOverTest, RefusesUnaskedAnswer) {
   HandOver program;
   EXPECT_EQ(program.Answer(1).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(HandOverTest, AClosedProgramKeepsStateAndComputesNothing) {
+TEST(HandOverTest, SavesStateOnceClosed) {
   HandOver program;
   Asking waits(&program, {.kind = Request::Kind::kGradient});
   ASSERT_TRUE(program.Wait(kLong).has_value());
@@ -59,7 +59,7 @@ TEST(HandOverTest, AClosedProgramKeepsStateAndComputesNothing) {
   EXPECT_EQ(*saves.Answer(), 1);
 }
 
-TEST(HandOverTest, AProgramThatIsGoneAnswersNothing) {
+TEST(HandOverTest, CancelsWhenAbandoned) {
   HandOver program;
   Asking waits(&program, {.kind = Request::Kind::kSave});
   ASSERT_TRUE(program.Wait(kLong).has_value());
@@ -68,7 +68,7 @@ TEST(HandOverTest, AProgramThatIsGoneAnswersNothing) {
   EXPECT_TRUE(absl::IsCancelled(program.Ask({.kind = Request::Kind::kSave}).status()));
 }
 
-TEST(HandOverTest, TheEndStaysAndSaysWhy) {
+TEST(HandOverTest, KeepsEndStatus) {
   HandOver program;
   std::thread([&] { program.End(absl::DataLossError("why")); }).join();
   EXPECT_EQ(program.Wait(kLong)->kind, Request::Kind::kEnd);

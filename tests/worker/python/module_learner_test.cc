@@ -120,7 +120,7 @@ TEST_F(ModuleLearnerTest, IsTheReplicaOfASnapshot) {
   EXPECT_FALSE(learner_.TakeBegun());
 }
 
-TEST_F(ModuleLearnerTest, ASnapshotOfAnotherLayoutChangesNothing) {
+TEST_F(ModuleLearnerTest, RefusesSnapshotOfOtherLayout) {
   const Layout other = testing::SmallLayout();
   ASSERT_TRUE(WriteSnapshot(folder_.File("other"), other, TensorBuffer(other), {}).ok());
   EXPECT_EQ(learner_.Load(folder_.File("other"), RoundId(9), 1).code(),
@@ -129,7 +129,7 @@ TEST_F(ModuleLearnerTest, ASnapshotOfAnotherLayoutChangesNothing) {
   EXPECT_EQ(learner_.StateHash(), StateHashOnCpu(native_.layout, native_.parameters));
 }
 
-TEST_F(ModuleLearnerTest, AStepIsAskedForAlongTheClippedGradient) {
+TEST_F(ModuleLearnerTest, ClipsGradientAndAsksForStep) {
   native_.DrawGradient(/*seed=*/5, 0);
   Copy(testing::SpansOf(&native_.gradient), *module_.parts->Gradients());
   const float before = module_.tensors[0].grad().data_ptr<float>()[1];
@@ -142,7 +142,7 @@ TEST_F(ModuleLearnerTest, AStepIsAskedForAlongTheClippedGradient) {
 }
 
 // Of a bf16 module what is stepped is its f32 masters, and what is sent comes of them.
-TEST_F(ModuleLearnerTest, AModuleOfShortFloatsSendsWhatItsMastersDid) {
+TEST_F(ModuleLearnerTest, SendsStepsOfMasters) {
   Module module(native_.layout, at::kBFloat16);
   ModuleLearner learner(&native_.layout, module.parts.get(), Rule(), &program_, kThreads);
   ASSERT_TRUE(learner.Load(folder_.File("snapshot"), RoundId(3), 77).ok());
@@ -191,7 +191,7 @@ TEST_F(ModuleLearnerTest, StepsThatAreNotFiniteAreForgottenWithTheInnerOptimizer
   EXPECT_EQ(*learner_.MomentumNorm(), 0);
 }
 
-TEST_F(ModuleLearnerTest, WhatStepsDidIsScaledDownToDeltaClip) {
+TEST_F(ModuleLearnerTest, ScalesDownToDeltaClip) {
   UpdateRuleKind clipped = Rule();
   clipped.delta_clip = 0.5;
   ModuleLearner learner(&native_.layout, module_.parts.get(), clipped, &program_, kThreads);
@@ -201,7 +201,7 @@ TEST_F(ModuleLearnerTest, WhatStepsDidIsScaledDownToDeltaClip) {
   EXPECT_NEAR(module_.tensors[0].data_ptr<float>()[0], 0.5 / std::sqrt(elements), 1e-7);
 }
 
-TEST_F(ModuleLearnerTest, ALaterProcessGoesOnToTheBit) {
+TEST_F(ModuleLearnerTest, ContinuesInLaterProcess) {
   TakeSteps(&learner_, /*seed=*/1);
   const std::vector<std::string> sent = Compress(&learner_, RoundId(3));
   ASSERT_TRUE(learner_.KeepMore().ok());
@@ -231,12 +231,12 @@ TEST_F(ModuleLearnerTest, ALaterProcessGoesOnToTheBit) {
   EXPECT_EQ(*restarted.MomentumNorm(), *learner_.MomentumNorm());
 }
 
-TEST_F(ModuleLearnerTest, AProgramThatCannotKeepItsStateSaysSo) {
+TEST_F(ModuleLearnerTest, FailsIfStateIsNotKept) {
   answer_ = 0;
   EXPECT_EQ(learner_.KeepMore().code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(ModuleLearnerTest, AModuleThatIsChangedIsNamed) {
+TEST_F(ModuleLearnerTest, NamesChangedTensor) {
   module_.tensors[0].set_data(module_.tensors[0].to(at::kDouble));
   const absl::Status status = learner_.BeginLocalSteps();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -31,7 +31,7 @@ class ModuleOnGpuTest : public ::testing::Test {
 };
 
 // The program is inside torch.cuda.stream(s); the training thread has the default stream.
-TEST_F(ModuleOnGpuTest, WhatTheProgramHasEnqueuedIsDoneBeforeTheTrainingThreadGoesOn) {
+TEST_F(ModuleOnGpuTest, FinishesWorkOfProgramFirst) {
   using Program = std::optional<Session>;
   const std::function<void(Program&)> ways[] = {
       [](Program& session) { EXPECT_FALSE(session->Start().ok()) << "it has no name"; },
@@ -56,7 +56,7 @@ TEST_F(ModuleOnGpuTest, WhatTheProgramHasEnqueuedIsDoneBeforeTheTrainingThreadGo
   }
 }
 
-TEST_F(ModuleOnGpuTest, TheHostsCopiesArePinned) {
+TEST_F(ModuleOnGpuTest, PinsHostsCopies) {
   const at::Tensor tensor = Parameter();
   auto module = ModuleTensors::Create({"a"}, {tensor});
   ASSERT_TRUE(module.ok()) << module.status();

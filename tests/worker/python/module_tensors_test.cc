@@ -37,7 +37,7 @@ TEST(ModuleTensorsTest, AreInTheOrderOfTheManifest) {
   EXPECT_EQ((*elements)[1].data(), b.data_ptr<float>()) << "the module's own memory";
 }
 
-TEST(ModuleTensorsTest, WhatCannotBeTrainedIsNamedWithTheRemedy) {
+TEST(ModuleTensorsTest, RefuseUntrainable) {
   EXPECT_THAT(Refusal(Parameter({2}, 0, at::kDouble)),
               AllOf(HasSubstr("\"layer.weight\": is Double"), HasSubstr("model.float()")));
   EXPECT_THAT(Refusal(at::zeros({2})), HasSubstr("requires_grad_()"));
@@ -45,7 +45,7 @@ TEST(ModuleTensorsTest, WhatCannotBeTrainedIsNamedWithTheRemedy) {
               AllOf(HasSubstr("is on meta"), HasSubstr("model.to_empty(")));
 }
 
-TEST(ModuleTensorsTest, AScalarIsATensorOfOneElement) {
+TEST(ModuleTensorsTest, IncludeScalars) {
   const at::Tensor scale = Parameter({}, 2);
   auto module = ModuleTensors::Create({"scale"}, {scale});
   ASSERT_TRUE(module.ok()) << module.status();
@@ -67,7 +67,7 @@ TEST(ModuleTensorsTest, TensorsAreNamedOnceAndThereIsOne) {
   EXPECT_EQ(ModuleTensors::Create({"a"}, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ModuleTensorsTest, AChangeBehindItsBackIsNoticed) {
+TEST(ModuleTensorsTest, NoticeChange) {
   at::Tensor tensor = Parameter({2, 3});
   auto module = ModuleTensors::Create({"a"}, {tensor});
   tensor.set_data(at::ones({2, 3}));
@@ -79,7 +79,7 @@ TEST(ModuleTensorsTest, AChangeBehindItsBackIsNoticed) {
   EXPECT_THAT(std::string(module->Gradients().status().message()), HasSubstr("is Double"));
 }
 
-TEST(ModuleTensorsTest, ATensorOfFloatsIsItsOwnMaster) {
+TEST(ModuleTensorsTest, UseFloatsAsMaster) {
   const at::Tensor tensor = Parameter({2, 3}, 1);
   auto module = ModuleTensors::Create({"a"}, {tensor});
   ASSERT_TRUE(module.ok()) << module.status();

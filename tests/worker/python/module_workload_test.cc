@@ -63,7 +63,7 @@ TEST_F(ModuleWorkloadTest, HasTheRuleOfTheRunsModel) {
   EXPECT_EQ(workload_->learner()->rule().element_arrays, 1) << "the error buffer";
 }
 
-TEST_F(ModuleWorkloadTest, ARunOfPythonWorkersSaysItself) {
+TEST_F(ModuleWorkloadTest, TakesRunOfPythonWorkers) {
   run_.mutable_config()->set_workers(v1::WORKERS_PYTHON);
   SetTensors({{"a.weight", {8, 8}}, {"b.weight", {8, 8}}, {"bias", {8}}});
   run_.set_model_config_json(R"({"distro_outside": ["b.weight"]})");
@@ -102,7 +102,7 @@ TEST_F(ModuleWorkloadTest, OtherTensorsOfAModuleThatOnlyPythonKnowsAreNamed) {
 }
 
 // As it comes from an aggregator that lies: the module is refused all the same.
-TEST_F(ModuleWorkloadTest, ADescriptionThatIsNoneNamesNothing) {
+TEST_F(ModuleWorkloadTest, IgnoresBadDescription) {
   run_.set_manifest_hash(std::string(32, 'x'));
   companions_ = {{"distro_module.json", "{"}};
   EXPECT_EQ(ReasonOf(Build()), "other_model");
@@ -125,7 +125,7 @@ TEST_F(ModuleWorkloadTest, LocalDataIsForOthers) {
   EXPECT_EQ(ReasonOf(Build()), "other_data");
 }
 
-TEST_F(ModuleWorkloadTest, AnInviteIsForARun) {
+TEST_F(ModuleWorkloadTest, ChecksRunOfInvite) {
   run_name_ = "another";
   const absl::Status status = Build();
   EXPECT_EQ(ReasonOf(status), "other_run");
@@ -143,7 +143,7 @@ TEST_F(ModuleWorkloadTest, TellsTheAggregatorItsTokenizer) {
   EXPECT_EQ(request.data_fingerprint(), "data");
 }
 
-TEST_F(ModuleWorkloadTest, ARunThatPinsATokenizerWantsItNamed) {
+TEST_F(ModuleWorkloadTest, RequiresPinnedTokenizer) {
   run_.mutable_config()->set_tokenizer_sha256(std::string(64, 'a'));
   const absl::Status status = Build();
   EXPECT_EQ(ReasonOf(status), "other_data");

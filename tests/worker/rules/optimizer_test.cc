@@ -124,7 +124,7 @@ TEST_P(OptimizerTest, PayloadsDecodeToKVotesABlock) {
   }
 }
 
-TEST_P(OptimizerTest, WhatWasNotIncludedStaysInTheMomentum) {
+TEST_P(OptimizerTest, KeepsExcludedInMomentum) {
   Compress(7, 1e6f);
   const TensorBuffer before = optimizer_.momentum();
   optimizer_.Feedback(RoundWith(layout_, std::vector<bool>(layout_.segments(), false)), 0);
@@ -153,7 +153,7 @@ TEST_P(OptimizerTest, FeedbackIsBySegment) {
   EXPECT_EQ(before.tensor(1), optimizer_.momentum().tensor(1));
 }
 
-TEST_P(OptimizerTest, WhatIsPendingGivesTheSameBytesAgain) {
+TEST_P(OptimizerTest, EncodesPendingAgain) {
   EXPECT_FALSE(optimizer_.pending().has_value());
   const std::vector<SharedBytes> payloads = Compress(7, 1e6f);
   ASSERT_TRUE(optimizer_.pending().has_value());
@@ -163,7 +163,7 @@ TEST_P(OptimizerTest, WhatIsPendingGivesTheSameBytesAgain) {
   for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(*again[i], *payloads[i]);
 }
 
-TEST_P(OptimizerTest, WhatIsForgottenStaysInTheMomentum) {
+TEST_P(OptimizerTest, KeepsForgottenInMomentum) {
   Compress(7, 1e6f);
   const TensorBuffer before = optimizer_.momentum();
   optimizer_.optimizer().ForgetPending();
@@ -172,7 +172,7 @@ TEST_P(OptimizerTest, WhatIsForgottenStaysInTheMomentum) {
 }
 
 // As a process that continues with the state of an earlier one.
-TEST_P(OptimizerTest, ARestoredOptimizerTakesTheFeedbackThatTheFirstOneWaitedFor) {
+TEST_P(OptimizerTest, TakesFeedbackOnceRestored) {
   Compress(7, 1e6f);
   testing::ShardedOptimizer restored(&layout_, 3);
   restored.Restore(optimizer_.momentum(), optimizer_.pending());

@@ -79,7 +79,7 @@ TEST_F(DeltaStateTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(contents->pending->segments, worker_.pending().segments);
 }
 
-TEST_F(DeltaStateTest, NothingNeedBePending) {
+TEST_F(DeltaStateTest, NeedsNoPending) {
   worker_.TakeRound(RoundId(9), /*seed=*/1);
   worker_.optimizer->ForgetPending();
   const std::string bytes = Write();
@@ -122,7 +122,7 @@ TEST_F(DeltaStateTest, WithAnyByteFlippedItIsDamaged) {
 }
 
 // A file that somebody made, checksums and all.
-TEST_F(DeltaStateTest, APendingUpdateThatNoWorkerMakesIsDamage) {
+TEST_F(DeltaStateTest, RefusesImpossiblePending) {
   worker_.TakeRound(RoundId(9), /*seed=*/1);
   PendingUpdate pending = worker_.pending();
   pending.segments[1][1][2] = 0;  // of a sign of the first block

@@ -37,7 +37,7 @@ TEST_F(StateDirTest, KeepsTheFirstNameThatItIsGiven) {
   EXPECT_EQ((*Open())->KeepName("host-2").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(StateDirTest, AnEmptyOneHasNoState) {
+TEST_F(StateDirTest, IsEmptyAtFirst) {
   const auto state = (*Open())->Load();
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_FALSE(state->has_value());
@@ -51,7 +51,7 @@ TEST_F(StateDirTest, LoadsWhatWasSaved) {
   EXPECT_EQ((*state)->state().run_id, "run-1");
 }
 
-TEST_F(StateDirTest, ADamagedStateIsSetAsideWithAMessage) {
+TEST_F(StateDirTest, SetsDamagedStateAside) {
   const auto dir = *Open();
   ASSERT_TRUE(WriteFileAtomically(State(), "DSTROWSTxxxx").ok());
   const auto state = dir->Load();

@@ -86,7 +86,7 @@ TEST_F(StateFileTest, BeginsAsItsPageShows) {
             std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
 }
 
-TEST_F(StateFileTest, NothingNeedBePending) {
+TEST_F(StateFileTest, NeedsNoPending) {
   Write();
   const absl::StatusOr<StateReader> reader = StateReader::Open(path_);
   ASSERT_TRUE(reader.ok()) << reader.status();
@@ -112,7 +112,7 @@ TEST_F(StateFileTest, WithAnyByteFlippedItIsDamaged) {
   }
 }
 
-TEST_F(StateFileTest, ANewerVersionIsToldFromDamage) {
+TEST_F(StateFileTest, TellsNewerVersion) {
   std::string bytes = Write();
   uint32_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data() + 12, sizeof(header_bytes));

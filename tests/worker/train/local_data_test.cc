@@ -77,7 +77,7 @@ class LocalDataTest : public ::testing::Test {
   std::vector<std::unique_ptr<RecordingExchange>> exchanges_;
 };
 
-TEST_F(LocalDataTest, TheWorkersNameSeedsItsOrder) {
+TEST_F(LocalDataTest, FollowsNameOfWorker) {
   const v1::RunConfig local = Config(1, 4), shared = tiny_.DeltaConfig(1, 4, 2);
   const v1::Slot slot = ConsecutiveSamples(0, 8);
   const std::vector<int32_t> of_a = Read(Reader(local, "a"), slot);
@@ -93,13 +93,13 @@ TEST_F(LocalDataTest, RoundsReadOneAfterAnother) {
   EXPECT_EQ(SamplesOf(OwnSamples(config, RoundId(3), 4)), 4u);
 }
 
-TEST_F(LocalDataTest, AllOfThePublicTextIsHeldOut) {
+TEST_F(LocalDataTest, HoldsOutPublicText) {
   const SampleReader reader = *SampleReader::OfHeldOut(&tokens_, Config(1, 4));
   EXPECT_EQ(reader.training_samples(), 0u);
   EXPECT_EQ(reader.held_out_samples(), static_cast<uint64_t>(tokens_.tokens() - 1) / 16);
 }
 
-TEST_F(LocalDataTest, EachLearnsItsOwnAndAllHoldTheSameModel) {
+TEST_F(LocalDataTest, TrainsOneModelOnOwnTexts) {
   const std::vector<WorkerResult> results = TrainTogether(
       tiny_, Setups(Config(2, 40), {TextOf("abcdefgh", 9000), TextOf("12345678", 9000)}));
   for (const WorkerResult& result : results) {
@@ -138,7 +138,7 @@ TEST_F(LocalDataTest, UpdatesCountByTheTokensThatTheirWorkersHave) {
   }
 }
 
-TEST_F(LocalDataTest, ARunOfOtherDataRefusesTheWorker) {
+TEST_F(LocalDataTest, IsRefusedByOtherRuns) {
   std::vector<WorkerSetup> local = Setups(Config(1, 2), {TextOf("abc", 9000)});
   local[0].public_data.clear();
   const absl::Status none = TrainWorker(tiny_, local[0]).status;
@@ -148,7 +148,7 @@ TEST_F(LocalDataTest, ARunOfOtherDataRefusesTheWorker) {
   EXPECT_EQ(TrainWorker(tiny_, shared[0]).status.code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(LocalDataTest, AStatelessWorkerTrainsAndEndsElsewhere) {
+TEST_F(LocalDataTest, TrainsStatelessWorker) {
   std::vector<WorkerSetup> setups = Setups(Config(1, 3), {TextOf("abcdefgh", 9000)});
   setups[0].stateless = true;
   const WorkerResult result = TrainWorker(tiny_, setups[0]);
@@ -170,7 +170,7 @@ TEST_F(LocalDataTest, StatelessIsOfDeltas) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--stateless"));
 }
 
-TEST_F(LocalDataTest, AWorkerLeavesAfterItsUpdatesAndTheOthersGoOn) {
+TEST_F(LocalDataTest, LetsWorkerLeaveAfterUpdates) {
   std::vector<WorkerSetup> setups =
       Setups(Config(2, 6), {TextOf("abcdefgh", 9000), TextOf("12345678", 9000)});
   setups[0].updates = 2;

@@ -254,7 +254,7 @@ TEST_F(LocalStepsTest, WithLocalDataAnotherSlotOfAsManySamplesIsTheSame) {
   EXPECT_EQ(result.summary.updates_sent, 3u);
 }
 
-TEST_F(LocalStepsTest, AnOpenWithoutTheRunsWindowIsRefused) {
+TEST_F(LocalStepsTest, RefuseOpenWithoutWindow) {
   v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/2, /*local_steps=*/2);
   config.mutable_round_window()->set_seconds(3600);
   LocalAggregator aggregator(*MakeLocalRun(config, tiny_.checkpoint_dir(),
@@ -265,7 +265,7 @@ TEST_F(LocalStepsTest, AnOpenWithoutTheRunsWindowIsRefused) {
   EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << result.status;
 }
 
-TEST_F(LocalStepsTest, WhatWasTooLateIsNotSentAndGoesIntoTheBuffer) {
+TEST_F(LocalStepsTest, KeepLateStepsInBuffer) {
   const LocalRun run = MakeRun(2);
   LocalAggregator aggregator(run);
   ClosesTooEarly exchange(&aggregator);
@@ -293,7 +293,7 @@ TEST_F(LocalStepsTest, WhatWasTooLateIsNotSentAndGoesIntoTheBuffer) {
 }
 
 // After the first step the copy's values overflow the forward pass.
-TEST_F(LocalStepsTest, AStepThatIsNotFiniteIsSkipped) {
+TEST_F(LocalStepsTest, SkipNonFinite) {
   LocalAggregator aggregator(MakeRun(3));
   RecordingExchange exchange(&aggregator);
   exchange.change_open = [](RoundId round, v1::RoundOpen* open) {

@@ -57,7 +57,7 @@ TEST_F(FindLargestMicroBatchTest, TriesWhatThePlanLetsPassFromTheLargestDown) {
   EXPECT_THAT(tried_, ElementsAre(4, 2));
 }
 
-TEST_F(FindLargestMicroBatchTest, NothingFits) {
+TEST_F(FindLargestMicroBatchTest, FailsIfNone) {
   EXPECT_EQ(Find(8, 0).status(), absl::ResourceExhaustedError("the step"));
   EXPECT_EQ(Find(0, 8).status(), absl::ResourceExhaustedError("the plan"));
 }
@@ -79,7 +79,7 @@ TEST(TakeTrialGradientTest, PeakIsForgottenAndFoundAgain) {
 }
 
 // 4 samples of 16 tokens fit any machine.
-TEST(AutoMicroBatchTest, ARunTakesAllOfItsSamplesWhereTheyFit) {
+TEST(AutoMicroBatchTest, TakesAllSamplesThatFit) {
   const testing::TinyRun tiny;
   const auto train = [&](int micro_batch_samples, int ranks, uint64_t limit) {
     LocalAggregator aggregator(*MakeLocalRun(tiny.DeltaConfig(1, 2, 2), tiny.checkpoint_dir(),

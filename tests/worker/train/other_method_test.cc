@@ -44,7 +44,7 @@ class OtherMethodTest : public ::testing::Test {
   const v1::RunConfig deltas_ = tiny_.DeltaConfig(/*workers=*/1, /*rounds=*/2, /*local_steps=*/2);
 };
 
-TEST_F(OtherMethodTest, AStepOfTheOtherMethodIsRefused) {
+TEST_F(OtherMethodTest, IsRefusedInStep) {
   const absl::Status status =
       Hears([](RoundId, v1::RoundOpen* open) { open->mutable_step()->clear_deltas(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -61,7 +61,7 @@ TEST_F(OtherMethodTest, AsManyRatesAsLocalStepsAreAsked) {
 }
 
 // Positions would be read as frequencies where they are elements, or the other way round.
-TEST_F(OtherMethodTest, AnotherFormOfATensorsBlocksIsRefused) {
+TEST_F(OtherMethodTest, IsRefusedInFormOfBlocks) {
   const absl::Status status = Hears([](RoundId, v1::RoundOpen* open) {
     std::string& as_dct = *open->mutable_step()->mutable_deltas()->mutable_as_dct();
     as_dct[0] = static_cast<char>(as_dct[0] ^ 1);
@@ -70,7 +70,7 @@ TEST_F(OtherMethodTest, AnotherFormOfATensorsBlocksIsRefused) {
 }
 
 // Of 8: 4 would be one micro-batch a step.
-TEST_F(OtherMethodTest, ASlotThatTheStepsDoNotDivideIsRefused) {
+TEST_F(OtherMethodTest, IsRefusedInSamplesOfSlot) {
   for (const uint32_t samples : {0, 2, 6, 7, 12}) {
     const absl::Status status = Hears(
         [samples](RoundId, v1::RoundOpen* open) { open->mutable_slots(0)->set_samples(samples); });
@@ -79,7 +79,7 @@ TEST_F(OtherMethodTest, ASlotThatTheStepsDoNotDivideIsRefused) {
   }
 }
 
-TEST_F(OtherMethodTest, ARecordOfTheOtherMethodIsRefused) {
+TEST_F(OtherMethodTest, IsRefusedInRecord) {
   const std::vector<std::function<void(v1::RoundHeader*)>> changes = {
       [](v1::RoundHeader* header) { header->mutable_step()->clear_deltas(); },
       [](v1::RoundHeader* header) {
@@ -95,7 +95,7 @@ TEST_F(OtherMethodTest, ARecordOfTheOtherMethodIsRefused) {
   }
 }
 
-TEST_F(OtherMethodTest, ARunOfSignsTakesNoDeltas) {
+TEST_F(OtherMethodTest, IsRefusedBySigns) {
   for (const bool in_record : {false, true}) {
     LocalAggregator aggregator(MakeRun(tiny_.Config(1, 2, /*overlap=*/0)));
     RecordingExchange exchange(&aggregator);

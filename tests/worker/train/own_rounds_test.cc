@@ -39,7 +39,7 @@ TEST(OwnRoundsTest, NamesEachReasonAndTheRemedyForTheMostFrequent) {
   EXPECT_THAT(rounds.Remedy(), HasSubstr("--name"));
 }
 
-TEST(OwnRoundsTest, ThePageHasEachReasonAndItsRemedy) {
+TEST(OwnRoundsTest, IsDocumented) {
   for (int part = 1; part < kOwnParts; ++part) {
     OwnRounds rounds;
     rounds.Add(static_cast<OwnPart>(part));

@@ -12,7 +12,7 @@ absl::Duration SumOfPhases(const PhaseClock& clock) {
   return sum;
 }
 
-TEST(PhaseClockTest, EveryMomentBelongsToOnePhase) {
+TEST(PhaseClockTest, CountsMomentsInOnePhase) {
   testing::FakeClock time;
   PhaseClock phases(&time);
   time.Advance(absl::Seconds(1));

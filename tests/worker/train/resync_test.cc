@@ -79,7 +79,7 @@ class ResyncTest : public ::testing::TestWithParam<int> {
 };
 
 // Before the gradient of round 3 is made.
-TEST_P(ResyncTest, TheMomentumStaysAndTheParametersAreTakenAgain) {
+TEST_P(ResyncTest, KeepsMomentum) {
   for (const char* reason : {"diverged", "pruned"}) {
     const WorkerResult result =
         Train(reason, 1, [](const Diverging& at) { return at.opened == RoundId(3); });
@@ -95,7 +95,7 @@ TEST_P(ResyncTest, TheMomentumStaysAndTheParametersAreTakenAgain) {
 
 // The included part of an update is subtracted from the momentum once, also if the log reports it
 // only after the resync.
-TEST_P(ResyncTest, WhatIsPendingTakesItsFateFromTheLog) {
+TEST_P(ResyncTest, SettlesPendingByLog) {
   const WorkerResult result =
       Train("diverged", 1, [](const Diverging& at) { return at.uploaded == RoundId(3); });
   ASSERT_TRUE(result.status.ok()) << result.status;
@@ -106,20 +106,20 @@ TEST_P(ResyncTest, WhatIsPendingTakesItsFateFromTheLog) {
   }
 }
 
-TEST_P(ResyncTest, TheSameDivergenceAgainEndsTheRun) {
+TEST_P(ResyncTest, EndsOnRepeatedDivergence) {
   const WorkerResult result =
       Train("diverged", 5, [](const Diverging& at) { return at.opened == RoundId(3); });
   EXPECT_EQ(ReasonOf(result.status), "diverged");
   EXPECT_EQ(result.summary.resyncs, 1u);
 }
 
-TEST_P(ResyncTest, ADivergenceBeforeAnyRoundWasAppliedEndsTheRun) {
+TEST_P(ResyncTest, EndsWhereNoRoundWasApplied) {
   const WorkerResult result = Train("diverged", 5, [](const Diverging&) { return true; });
   EXPECT_EQ(ReasonOf(result.status), "diverged");
   EXPECT_EQ(result.summary.resyncs, 1u);
 }
 
-TEST_P(ResyncTest, AnotherDivergenceLaterIsMendedToo) {
+TEST_P(ResyncTest, RepeatsOnLaterDivergence) {
   uint64_t next = 3;
   const WorkerResult result = Train("diverged", 2, [&next](const Diverging& at) {
     if (at.opened != RoundId(next)) return false;

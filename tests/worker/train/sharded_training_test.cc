@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Signs, ShardedTrainingTest, ::testing::Values(RunCase{0
 INSTANTIATE_TEST_SUITE_P(Deltas, ShardedTrainingTest,
                          ::testing::Values(RunCase{0, 1}, RunCase{0, 3}));
 
-TEST_P(ShardedTrainingTest, EveryStrategyAndNumberOfRanksGivesTheBitsOfOneRank) {
+TEST_P(ShardedTrainingTest, GivesBitsOfOneRank) {
   const Recorded expected = Train();
   ASSERT_TRUE(expected.result.status.ok()) << expected.result.status;
   ASSERT_EQ(expected.hashes.size(), kRounds);
@@ -134,7 +134,7 @@ TEST_P(ShardedTrainingTest, EveryStrategyAndNumberOfRanksGivesTheBitsOfOneRank) 
 
 // The other orders of adding give another gradient in the last bits: a computed tolerance is in
 // docs/fsdp.md; here the losses of both have to agree.
-TEST_P(ShardedTrainingTest, OneReductionAStepTrainsTheSame) {
+TEST_P(ShardedTrainingTest, LearnsWithOneReduction) {
   const Recorded expected = Train();
   for (const Sharding sharding : {Sharding::kNoShard, Sharding::kShardOptimizer}) {
     NodeOptions node = NodeOf(2, sharding);
@@ -148,7 +148,7 @@ TEST_P(ShardedTrainingTest, OneReductionAStepTrainsTheSame) {
 
 // Stopped and saved with an update in flight; continues under another strategy with another number
 // of ranks.
-TEST_P(ShardedTrainingTest, AStateGoesOnUnderAnotherStrategy) {
+TEST_P(ShardedTrainingTest, ContinuesUnderOtherStrategy) {
   const NodeOptions one = NodeOf(1, Sharding::kNoShard);
   const WorkerResult expected = TrainInTwo("one", one, one);
   ASSERT_TRUE(expected.status.ok()) << expected.status;
@@ -174,7 +174,7 @@ TEST_P(ShardedTrainingTest, CheckpointsDoNotShowTheStrategy) {
   EXPECT_TRUE(train("one", {}) == train("many", NodeOf(3, Sharding::kFullShard)));
 }
 
-TEST_P(ShardedTrainingTest, AWorkerThatDoesNotFitEndsBeforeItTrains) {
+TEST_P(ShardedTrainingTest, EndsWhereItDoesNotFit) {
   NodeOptions node = NodeOf(2, Sharding::kNoShard);
   node.memory_limit_bytes = 100000;
   const Recorded recorded = Train(node);

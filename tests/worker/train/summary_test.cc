@@ -10,13 +10,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(SummaryTest, ARunOfSignsHasNothingToSayOfDeltas) {
+TEST(SummaryTest, OmitsDeltasOfSigns) {
   const TrainSummary summary;
   EXPECT_TRUE(nlohmann::json::parse(SummaryJson(summary))["deltas"].is_null());
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("deltas")));
 }
 
-TEST(SummaryTest, ASummaryBeforeTheFirstStepHasNoLoss) {
+TEST(SummaryTest, OmitsLossBeforeFirstStep) {
   const nlohmann::json summary = nlohmann::json::parse(SummaryJson(TrainSummary()));
   EXPECT_TRUE(summary["training_loss"].is_null());
   EXPECT_TRUE(summary["learning_rate"].is_null());

@@ -59,7 +59,7 @@ TEST_P(TrainingRunTest, ReplicasHoldTheSameBits) {
   EXPECT_NE(results[0].momentum_bits, results[1].momentum_bits);
 }
 
-TEST_P(TrainingRunTest, TheSameRunGivesTheSameBitsAgain) {
+TEST_P(TrainingRunTest, RepeatsBits) {
   const v1::RunConfig config = tiny_.Config(2, 10, overlap());
   const std::vector<WorkerResult> first = Simulate(tiny_, config, 2);
   const std::vector<WorkerResult> second = Simulate(tiny_, config, 2);
@@ -113,7 +113,7 @@ TEST(TrainingRunErrorsTest, SamplesMustFitTheModel) {
               ::testing::HasSubstr("max_position_embeddings"));
 }
 
-TEST(TrainingRunEvaluationTest, ARunWithoutHeldOutDataIsTrainedAndNotEvaluated) {
+TEST(TrainingRunEvaluationTest, IsSkippedWithoutHeldOutData) {
   const TinyRun tiny;
   v1::RunConfig config = tiny.Config(1, 3, 0);
   config.set_held_out_fraction(0);
@@ -178,7 +178,7 @@ TEST_F(CheckpointsTest, ThatCannotBeWrittenDoNotEndTheTraining) {
   EXPECT_EQ(result.summary.checkpoint_dir, dir_);
 }
 
-TEST_F(CheckpointsTest, TheLastOneCannotBeMissing) {
+TEST_F(CheckpointsTest, EndRunIfLastFails) {
   ASSERT_TRUE(CreateFolders(dir_ + "/model.safetensors").ok());
   const WorkerResult result = Train(0);
   EXPECT_FALSE(result.status.ok());

@@ -138,20 +138,18 @@ void TrainingStateTest::ExpectTheSameBits(uint32_t overlap, RoundId Stopping::*s
 
 class RestartTest : public TrainingStateTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(RestartTest, AWorkerThatWasStoppedGoesOnWithTheSameBits) {
-  ExpectTheSameBits(GetParam(), &Stopping::stop_after_upload);
-}
+TEST_P(RestartTest, KeepsBits) { ExpectTheSameBits(GetParam(), &Stopping::stop_after_upload); }
 
 INSTANTIATE_TEST_SUITE_P(Overlap, RestartTest, ::testing::Values(0, 1, kDeltas));
 
 // The inner optimizer has the steps of the round already: their change is kept, to be sent.
-TEST_F(TrainingStateTest, AWorkerThatWasStoppedBetweenItsStepsAndItsUploadGoesOnWithTheSameBits) {
+TEST_F(TrainingStateTest, KeepsBitsBetweenStepsAndUpload) {
   ExpectTheSameBits(kDeltas, &Stopping::stop_before_upload);
 }
 
 // Saved after the upload of round 3, killed in round 6: the fate of update 3 is still learned from
 // the log; rounds 4 to 6 of the killed process change nothing.
-TEST_F(TrainingStateTest, AKilledWorkerLosesOnlyWhatCameAfterTheSave) {
+TEST_F(TrainingStateTest, LosesOnlyRoundsAfterSave) {
   std::vector<uint32_t> after_round_3;
   {
     LocalAggregator aggregator(MakeRun(2, 0));
@@ -196,7 +194,7 @@ TEST_F(TrainingStateTest, StateOfAnotherRunIsSetAside) {
 }
 
 // An operator who swaps two folders, and swaps them back, has lost neither state.
-TEST_F(TrainingStateTest, EachRunsStateIsSetAsideByItself) {
+TEST_F(TrainingStateTest, IsSetAsideByRun) {
   LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "other")), third(MakeRun(1, 0));
   for (LocalAggregator* run : {&first, &second, &third})
     ASSERT_TRUE(TrainAlone(run, "w0").status.ok());

@@ -58,7 +58,7 @@ def in_order(names):
     return names == sorted(names, key=PARTS.index)
 
 
-def test_a_second_call_goes_on_from_the_first(machine):
+def test_second_call_continues_first(machine):
     status, first = machine.call("--seconds", "60")
     assert status == 4 and "Traceback" not in first
     assert parts_of(first) == PARTS[:len(parts_of(first))] and "learning" not in parts_of(first)

@@ -24,13 +24,13 @@ class HeadWatchTest : public FollowTest {
   }
 };
 
-TEST_F(HeadWatchTest, AFencedAggregatorIsAskedAgainOverAnotherConnection) {
+TEST_F(HeadWatchTest, ReconnectsWhenFenced) {
   aggregator_.Change([this](AggregatorState& state) { state.run_failures = {fenced_}; });
   EXPECT_TRUE(AwaitRun(follower_, connection_.get(), &contact_).ok());
   ExpectAnotherConnection("GetRun");
 }
 
-TEST_F(HeadWatchTest, AnAnswerOfALowerEpochIsNotTakenAndLeavesItsConnection) {
+TEST_F(HeadWatchTest, ReconnectsOnLowerEpoch) {
   state_.ObserveEpoch(EpochId(4));
   EXPECT_EQ(ReasonOf(GetRun(follower_, connection_.get()).status()), "fenced");
   Change(4);
@@ -38,7 +38,7 @@ TEST_F(HeadWatchTest, AnAnswerOfALowerEpochIsNotTakenAndLeavesItsConnection) {
   ExpectAnotherConnection("GetRun");
 }
 
-TEST_F(HeadWatchTest, ARefusalEndsTheWaitingAndSoDoesTheEndOfTheClient) {
+TEST_F(HeadWatchTest, StopsOnRefusalAndEnd) {
   aggregator_.Change([](AggregatorState& state) {
     state.run_failures = {Refusal(absl::StatusCode::kPermissionDenied, "role")};
   });
@@ -48,7 +48,7 @@ TEST_F(HeadWatchTest, ARefusalEndsTheWaitingAndSoDoesTheEndOfTheClient) {
             absl::CancelledError("stopped"));
 }
 
-TEST_F(HeadWatchTest, NobodyWhoAnswersBeforeTheTimeoutIsAnEnd) {
+TEST_F(HeadWatchTest, StopsWithoutAnswerInTime) {
   const ChannelOptions nowhere = {"127.0.0.1:1", true};
   FirstContact contact(nowhere, absl::Milliseconds(1), &log_, Clock::Real());
   const auto connection = *Connection::Open(nowhere);

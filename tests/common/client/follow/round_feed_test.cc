@@ -48,7 +48,7 @@ class RoundFeedTest : public FollowTest {
   std::optional<RoundFeed> feed_;
 };
 
-TEST_F(RoundFeedTest, AFencedAggregatorIsFollowedOverAnotherConnection) {
+TEST_F(RoundFeedTest, ReconnectsWhenFenced) {
   Begin({{{}, true, fenced_}, {Frames(0), false, {}}});
   ExpectCommit(0);
   ExpectAnotherConnection("SubscribeRounds");
@@ -76,7 +76,7 @@ TEST_F(RoundFeedTest, WithoutASessionARefusalEndsTheFeedAndNotTheClient) {
   EXPECT_FALSE(state_.ended());
 }
 
-TEST_F(RoundFeedTest, AnotherHistoryIsNotHandedOn) {
+TEST_F(RoundFeedTest, RefusesDivergedHistory) {
   const testing::BuiltRound other = testing::BuildRound(layout_, RoundId(1), 8);
   std::vector<v1::SubscribeRoundsResponse> frames = Frames(0);
   for (auto& frame : testing::Frames(other, EpochId(1))) frames.push_back(std::move(frame));
@@ -85,14 +85,14 @@ TEST_F(RoundFeedTest, AnotherHistoryIsNotHandedOn) {
   EXPECT_EQ(ReasonOf(queue_.Pop().status()), "diverged");
 }
 
-TEST_F(RoundFeedTest, TheEndOfTheClientEndsAFeedThatWaits) {
+TEST_F(RoundFeedTest, EndsWithTheClient) {
   Begin({{{}, false, {}}});
   state_.End(absl::CancelledError("stopped"));
   EXPECT_EQ(queue_.Pop().status(), absl::CancelledError("stopped"));
 }
 
 // One that waits for frames, and one that waits for who takes its rounds.
-TEST_F(RoundFeedTest, AClosedFeedEndsAtOnceAndTheClientGoesOn) {
+TEST_F(RoundFeedTest, ClosesAtOnceWithoutEndingClient) {
   Begin({{Frames(0), false, {}}});
   ExpectCommit(0);
   feed_.reset();

@@ -28,7 +28,7 @@ class SnapshotFetchTest : public FollowTest {
   v1::SnapshotInfo snapshot_;
 };
 
-TEST_F(SnapshotFetchTest, AFencedAggregatorIsAskedAgainOverAnotherConnection) {
+TEST_F(SnapshotFetchTest, ReconnectsWhenFenced) {
   aggregator_.Change([this](AggregatorState& state) { state.snapshot_failures = {fenced_}; });
   ASSERT_TRUE(Fetch().ok());
   EXPECT_EQ(*ReadFile(path_), kBytes);
@@ -43,7 +43,7 @@ TEST_F(SnapshotFetchTest, GoesOnWhereACutStreamEnded) {
   EXPECT_EQ(meter_.stats(absl::ZeroDuration()).received_snapshot_bytes, kBytes.size());
 }
 
-TEST_F(SnapshotFetchTest, ASizeWithoutRoomIsRefusedBeforeAnythingIsFetched) {
+TEST_F(SnapshotFetchTest, RefusesSizeWithoutRoom) {
   snapshot_.set_size_bytes(uint64_t{1} << 62);
   const absl::Status status = Fetch();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

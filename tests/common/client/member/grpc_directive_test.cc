@@ -29,7 +29,7 @@ class DirectiveTest : public GrpcExchangeTest {
   }
 };
 
-TEST_F(DirectiveTest, AReplacedWorkerStopsAndDoesNotLeave) {
+TEST_F(DirectiveTest, StopsReplacedWorker) {
   Begin({StreamScript()});
   Direct(v1::DIRECTIVE_REPLACED);
   EXPECT_EQ(ReasonOf(exchange_->Next().status()), "replaced");
@@ -37,7 +37,7 @@ TEST_F(DirectiveTest, AReplacedWorkerStopsAndDoesNotLeave) {
   EXPECT_TRUE(aggregator_->state().leaves.empty());
 }
 
-TEST_F(DirectiveTest, AQuarantinedWorkerStopsAndKnowsWhy) {
+TEST_F(DirectiveTest, StopsQuarantinedWorker) {
   Begin({StreamScript()});
   Direct(v1::DIRECTIVE_QUARANTINED, "three invalid updates");
   const absl::Status status = exchange_->Next().status();
@@ -47,7 +47,7 @@ TEST_F(DirectiveTest, AQuarantinedWorkerStopsAndKnowsWhy) {
   EXPECT_TRUE(aggregator_->state().leaves.empty());
 }
 
-TEST_F(DirectiveTest, AQuarantineIsAlsoHeardFromAnUpload) {
+TEST_F(DirectiveTest, HearsQuarantineFromUpload) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads = {
         {.refuse = Refusal(absl::StatusCode::kPermissionDenied, "quarantined", "evicted"),
@@ -58,7 +58,7 @@ TEST_F(DirectiveTest, AQuarantineIsAlsoHeardFromAnUpload) {
   EXPECT_EQ(ReasonOf(exchange_->Next().status()), "quarantined");
 }
 
-TEST_F(DirectiveTest, AResyncEndsTheSessionAndAnotherOneFollows) {
+TEST_F(DirectiveTest, EndsSessionOnResync) {
   SetEpoch(3);
   Begin({StreamScript()});
   // Otherwise the first session may play the script of the second.
@@ -82,7 +82,7 @@ TEST_F(DirectiveTest, AResyncEndsTheSessionAndAnotherOneFollows) {
 }
 
 // A worker without parameters has nothing to discard.
-TEST_F(DirectiveTest, AResyncBeforeTheWorkerFollowsIsNotMeantForIt) {
+TEST_F(DirectiveTest, IgnoresResyncBeforeFollow) {
   MakeExchange();
   ASSERT_TRUE(exchange_->Join(Request()).ok());
   Direct(v1::DIRECTIVE_RESYNC);
@@ -96,14 +96,14 @@ TEST_F(DirectiveTest, AResyncBeforeTheWorkerFollowsIsNotMeantForIt) {
   ExpectCommit(0);
 }
 
-TEST_F(DirectiveTest, ALogThatIsPrunedOrIsNotThisReplicasEndsNextWithItsReason) {
+TEST_F(DirectiveTest, EndsOnPrunedOrDivergedLog) {
   for (const char* reason : {"pruned", "diverged"}) {
     Begin({{{}, true, Refusal(absl::StatusCode::kFailedPrecondition, reason)}});
     EXPECT_EQ(ReasonOf(exchange_->Next().status()), reason);
   }
 }
 
-TEST_F(DirectiveTest, ADrainingAggregatorAndAPausedRunAreSaidOnce) {
+TEST_F(DirectiveTest, LogsDrainAndPauseOnce) {
   Begin({StreamScript()});
   Direct(v1::DIRECTIVE_DRAIN, "maintenance");
   ASSERT_TRUE(lines_.Await("aggregator is about to stop"));
@@ -122,7 +122,7 @@ TEST_F(DirectiveTest, ADrainingAggregatorAndAPausedRunAreSaidOnce) {
   EXPECT_EQ(lines_.Count("the run is paused"), 1);
 }
 
-TEST_F(DirectiveTest, EveryRequestCarriesTheHighestEpochSeen) {
+TEST_F(DirectiveTest, SendsHighestEpochSeen) {
   Begin({StreamScript()});
   SetEpoch(7);
   ASSERT_TRUE(aggregator_->Await([](const AggregatorState& state) {
@@ -144,7 +144,7 @@ TEST_F(DirectiveTest, EveryRequestCarriesTheHighestEpochSeen) {
 }
 
 // An aggregator that was cut off continues to answer; this worker ignores it.
-TEST_F(DirectiveTest, AHeartbeatAnswerOfALowerEpochIsIgnored) {
+TEST_F(DirectiveTest, IgnoresHeartbeatOfLowerEpoch) {
   SetEpoch(5);
   Begin({{FramesOf({0}, 5), false, {}}});
   ExpectCommit(0);
@@ -159,7 +159,7 @@ TEST_F(DirectiveTest, AHeartbeatAnswerOfALowerEpochIsIgnored) {
   EXPECT_EQ(ReasonOf(exchange_->Next().status()), "quarantined");
 }
 
-TEST_F(DirectiveTest, AJoinAnswerOfALowerEpochIsNotTaken) {
+TEST_F(DirectiveTest, IgnoresJoinOfLowerEpoch) {
   SetEpoch(4);
   MakeExchange();
   v1::JoinRequest request = Request();
@@ -178,7 +178,7 @@ TEST_F(DirectiveTest, AJoinAnswerOfALowerEpochIsNotTaken) {
 
 // The aggregator reports that it was replaced: the newer one answers at its address, over another
 // connection.
-TEST_F(DirectiveTest, AFencedAggregatorIsTriedAgainOverAnotherConnection) {
+TEST_F(DirectiveTest, ReconnectsWhenFenced) {
   const grpc::Status fenced = Refusal(absl::StatusCode::kFailedPrecondition, "fenced");
   aggregator_->Change([&](AggregatorState& state) {
     state.join_failures = {fenced};
@@ -197,7 +197,7 @@ TEST_F(DirectiveTest, AFencedAggregatorIsTriedAgainOverAnotherConnection) {
   }
 }
 
-TEST_F(DirectiveTest, AFencedHeartbeatIsRepeatedOverAnotherConnection) {
+TEST_F(DirectiveTest, ReconnectsForFencedHeartbeat) {
   aggregator_->Change([](AggregatorState& state) {
     state.heartbeat_failures = {Refusal(absl::StatusCode::kFailedPrecondition, "fenced")};
   });

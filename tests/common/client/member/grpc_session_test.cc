@@ -128,7 +128,7 @@ TEST_F(GrpcExchangeTest, JoinsAgainWhenAskedTo) {
   EXPECT_TRUE(lines_.Await("joined again"));
 }
 
-TEST_F(GrpcExchangeTest, ARejoinThatFindsAnotherRunEndsTheSession) {
+TEST_F(GrpcExchangeTest, EndsWhenRejoinFindsOtherRun) {
   Begin({StreamScript()});
   aggregator_->Change([](AggregatorState& state) {
     state.join_response.set_run_id("run-2");
@@ -151,7 +151,7 @@ TEST_F(GrpcExchangeTest, JoinWaitsAsLongAsItIsAskedTo) {
 }
 
 // Of the aggregator's limits: a rate of calls, and a subscription whose place a newer one took.
-TEST_F(GrpcExchangeTest, ALimitMakesItWaitAndEndsNothing) {
+TEST_F(GrpcExchangeTest, WaitsAtLimits) {
   const grpc::Status rate = Refusal(absl::StatusCode::kResourceExhausted, "limit", "too many calls",
                                     absl::Milliseconds(100));
   const grpc::Status place = Refusal(absl::StatusCode::kUnavailable, "limit", "a newer stream");
@@ -170,7 +170,7 @@ TEST_F(GrpcExchangeTest, ALimitMakesItWaitAndEndsNothing) {
 }
 
 // The subscription would wait for an hour; a heartbeat that works again ends that.
-TEST_F(GrpcExchangeTest, TheSubscriptionIsOpenedAgainAsSoonAsTheAggregatorIsBack) {
+TEST_F(GrpcExchangeTest, SubscribesAgainOnceAggregatorIsBack) {
   options_.backoff = {absl::Hours(1), absl::Hours(1)};
   Begin({{{}, true, kAway}, {FramesOf({0}), false, {}}});
   ASSERT_TRUE(lines_.Await("subscription broken"));
@@ -178,7 +178,7 @@ TEST_F(GrpcExchangeTest, TheSubscriptionIsOpenedAgainAsSoonAsTheAggregatorIsBack
   ExpectCommit(0);
 }
 
-TEST_F(GrpcExchangeTest, ASubscriptionThatLagsInSilenceIsOpenedAgain) {
+TEST_F(GrpcExchangeTest, ReopensLaggingSubscription) {
   options_.subscription_patience = absl::ZeroDuration();
   aggregator_->Change([](AggregatorState& state) { state.heartbeat_response.set_head_round(1); });
   Begin({StreamScript(), {FramesOf({0}), false, {}}});

@@ -43,13 +43,13 @@ TEST_F(GrpcExchangeTest, GoesOnAfterACutFromTheLastCommittedRound) {
   }
 }
 
-TEST_F(GrpcExchangeTest, ARoundThatIsCommittedTwiceIsDeliveredOnce) {
+TEST_F(GrpcExchangeTest, DeliversRepeatedCommitOnce) {
   Begin({{FramesOf({0, 0}), false, {}}, {FramesOf({1, 2}), false, {}}});
   for (uint64_t round = 0; round < 3; ++round) ExpectCommit(round);
   EXPECT_EQ(exchange_->Next().status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST_F(GrpcExchangeTest, AFlippedPayloadByteCostsAReconnectAndIsNeverDelivered) {
+TEST_F(GrpcExchangeTest, ReconnectsOnFlippedPayloadByte) {
   std::vector<v1::SubscribeRoundsResponse> frames = FramesOf({0});
   (*frames[0].mutable_segment()->mutable_data())[0] ^= 1;
   Begin({{frames, false, {}}, {FramesOf({0}), false, {}}});
@@ -59,7 +59,7 @@ TEST_F(GrpcExchangeTest, AFlippedPayloadByteCostsAReconnectAndIsNeverDelivered) 
 
 // Each attempt delivers the beginning of the round again. That must not reset the backoff, nor
 // report it again.
-TEST_F(GrpcExchangeTest, ADamagedRecordIsToldOnceAndTriedEverMoreRarelyUntilItIsRestored) {
+TEST_F(GrpcExchangeTest, BacksOffFromDamagedRecord) {
   options_.backoff = {absl::Milliseconds(4), absl::Seconds(10)};
   const StreamScript damaged{{FramesOf({0}).front()},
                              true,
@@ -74,7 +74,7 @@ TEST_F(GrpcExchangeTest, ADamagedRecordIsToldOnceAndTriedEverMoreRarelyUntilItIs
   EXPECT_TRUE(lines_.Await("subscription restored"));
 }
 
-TEST_F(GrpcExchangeTest, ARoundThatDoesNotFollowThisReplicasIsDiverged) {
+TEST_F(GrpcExchangeTest, EndsWithDivergedRound) {
   const testing::BuiltRound other = testing::BuildRound(layout_, RoundId(1), 4711);
   std::vector<v1::SubscribeRoundsResponse> frames = FramesOf({0});
   for (auto& frame : testing::Frames(other)) frames.push_back(frame);
@@ -85,7 +85,7 @@ TEST_F(GrpcExchangeTest, ARoundThatDoesNotFollowThisReplicasIsDiverged) {
   EXPECT_EQ(ReasonOf(status), "diverged");
 }
 
-TEST_F(GrpcExchangeTest, AnOpenRoundIsAnnouncedAgainInANewEpoch) {
+TEST_F(GrpcExchangeTest, AnnouncesOpenRoundInNewEpoch) {
   std::vector<v1::SubscribeRoundsResponse> second = {OpenFrame(0, 2)};
   for (auto& frame : FramesOf({0}, 2)) second.push_back(frame);
   Begin({{{OpenFrame(0), FramesOf({0})[0]}, true, kCut}, {second, false, {}}});
@@ -108,7 +108,7 @@ TEST_F(GrpcExchangeTest, FramesOfAPastEpochAreNotTaken) {
   EXPECT_GE(lines_.Count("fenced"), 1);
 }
 
-TEST_F(GrpcExchangeTest, EveryRoundFitsThroughAQueueOfOne) {
+TEST_F(GrpcExchangeTest, DeliversThroughQueueOfOne) {
   options_.queued_events = 1;
   Begin({{FramesOf({0, 1, 2}), false, {}}});
   for (uint64_t round = 0; round < 3; ++round) ExpectCommit(round);
@@ -167,7 +167,7 @@ TEST_F(SnapshotTest, RefusesBytesThatAreNotTheSnapshot) {
   EXPECT_EQ(ReadFile(path_).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(SnapshotTest, ASnapshotThatIsGoneIsPruned) {
+TEST_F(SnapshotTest, CallsMissingSnapshotPruned) {
   aggregator_->Change([](AggregatorState& state) {
     state.snapshot_failures = {grpc::Status(grpc::StatusCode::NOT_FOUND, "no such snapshot")};
   });
@@ -175,7 +175,7 @@ TEST_F(SnapshotTest, ASnapshotThatIsGoneIsPruned) {
 }
 
 // Too few bytes to tell bandwidth from latency.
-TEST_F(SnapshotTest, ASmallSnapshotSaysNothingAboutTheLink) {
+TEST_F(SnapshotTest, GivesNoRateOfSmallSnapshot) {
   ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
   EXPECT_EQ(aggregator_->state().joins.size(), 1u);
 }
@@ -210,7 +210,7 @@ TEST_F(LargeSnapshotTest, WhenTheRunIsUnderWayTheLinksRateIsReportedBeforeTraini
   EXPECT_EQ(state.joins[1].run_id(), "run-1");
 }
 
-TEST_F(LargeSnapshotTest, ARateOfLongAgoIsNotReportedByAWorkerThatFollowsTheLog) {
+TEST_F(LargeSnapshotTest, ForgetsRateOnceWorkerFollows) {
   AwaitHead();
   ASSERT_TRUE(exchange_->DownloadSnapshot(info_, path_).ok());
   ASSERT_TRUE(exchange_->Follow(&layout_, RoundId(0), 0).ok());
@@ -221,7 +221,7 @@ TEST_F(LargeSnapshotTest, ARateOfLongAgoIsNotReportedByAWorkerThatFollowsTheLog)
   EXPECT_EQ(aggregator_->state().joins[2].download_bytes_per_second(), 0u);
 }
 
-TEST_F(LargeSnapshotTest, ALinkThatIsTooSlowIsRefused) {
+TEST_F(LargeSnapshotTest, FailsWhenLinkIsTooSlow) {
   AwaitHead();
   aggregator_->Change([](AggregatorState& state) {
     state.join_failures = {Refusal(absl::StatusCode::kResourceExhausted, "too_slow")};

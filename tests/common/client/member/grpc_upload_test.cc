@@ -70,7 +70,7 @@ TEST_F(GrpcExchangeTest, SegmentsThatCameTooLateAreLoggedAndNotSentAgain) {
   EXPECT_EQ(aggregator_->state().seen_uploads.size(), 1u);
 }
 
-TEST_F(GrpcExchangeTest, AnAbstentionIsAHeaderAlone) {
+TEST_F(GrpcExchangeTest, SendsAbstentionAsHeader) {
   Begin({StreamScript()});
   exchange_->Upload(
       {.round = RoundId(0), .state_hash = 9, .loss = 0, .abstain = true, .payloads = {}});
@@ -99,7 +99,7 @@ TEST_F(GrpcExchangeTest, OffersTheUpdateAgainAfterACut) {
 
 // One corrupted bit in transit must not exclude this worker; the second time it is the worker's
 // fault.
-TEST_F(GrpcExchangeTest, AnUpdateWhoseBytesAreRefusedIsOfferedOnceMore) {
+TEST_F(GrpcExchangeTest, OffersMalformedUpdateOnceMore) {
   const grpc::Status malformed = Refusal(absl::StatusCode::kInvalidArgument, "malformed");
   aggregator_->Change([&](AggregatorState& state) {
     state.uploads = {{.refuse = malformed, .held = {}},
@@ -117,7 +117,7 @@ TEST_F(GrpcExchangeTest, AnUpdateWhoseBytesAreRefusedIsOfferedOnceMore) {
 
 // Cut in the middle of a segment by an aggregator that then starts again with the first segment in
 // its log.
-TEST_F(GrpcExchangeTest, AHalfSentUpdateIsFinishedWithARestartedAggregatorWithTheSameBytes) {
+TEST_F(GrpcExchangeTest, FinishesUpdateAfterRestart) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads.assign(1, {.refuse = {}, .held = {}, .cut_after_frames = 1});
     for (int i = 0; i < 1000; ++i) {
@@ -180,7 +180,7 @@ TEST_F(GrpcExchangeTest, ForgetsTheUpdateOfACommittedRound) {
 
 // Every stream of the update was cut, the last perhaps after its last segment. The commit tells
 // whether it counts.
-TEST_F(GrpcExchangeTest, AnUpdateThatWasCutByItsCommitIsNotCalledLate) {
+TEST_F(GrpcExchangeTest, DoesNotCallCommittedUpdateLate) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads.assign(1000, {.refuse = {}, .held = {}, .cut_after_frames = 1});
   });
@@ -201,7 +201,7 @@ TEST_F(GrpcExchangeTest, AnUpdateThatWasCutByItsCommitIsNotCalledLate) {
   EXPECT_EQ(lines_.Count("update was late"), 0);
 }
 
-TEST_F(GrpcExchangeTest, AnUpdateOfARoundThatIsOverIsLateOnceAndNotRepeated) {
+TEST_F(GrpcExchangeTest, DropsLateUpdate) {
   aggregator_->Change([](AggregatorState& state) {
     state.uploads = {
         {.refuse = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "round 0 is over"),

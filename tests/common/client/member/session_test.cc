@@ -7,7 +7,7 @@
 namespace distro {
 namespace {
 
-TEST(SessionTest, ARejoinNamesTheRunAndTheHighestEpoch) {
+TEST(SessionTest, RejoinsWithRunAndHighestEpoch) {
   v1::JoinResponse response;
   response.set_run_id("run-1");
   response.set_epoch(3);
@@ -17,7 +17,7 @@ TEST(SessionTest, ARejoinNamesTheRunAndTheHighestEpoch) {
   EXPECT_EQ(session.RejoinRequest().epoch(), 8u);
 }
 
-TEST(SessionTest, ARejoinMustFindTheSameRunAndLayout) {
+TEST(SessionTest, RefusesOtherRunAndLayout) {
   v1::JoinResponse response;
   response.set_run_id("run-1");
   response.set_manifest_hash("m");

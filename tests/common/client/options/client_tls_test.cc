@@ -42,7 +42,7 @@ void ExpectNames(const absl::Status& status, StatusCode code, const std::string&
   EXPECT_THAT(std::string(status.message()), AllOf(StartsWith(flag), HasSubstr(file)));
 }
 
-TEST_F(ClientTlsTest, AnInvitesTokenAndSystemCasAreTaken) {
+TEST_F(ClientTlsTest, TakesInviteWithoutCa) {
   const ClientTls tls = {.invite = WriteInvite("")};
   const auto read = ReadClientTls(tls);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -50,7 +50,7 @@ TEST_F(ClientTlsTest, AnInvitesTokenAndSystemCasAreTaken) {
   EXPECT_EQ(ReadClientToken(tls).value_or(""), token_);
 }
 
-TEST_F(ClientTlsTest, AFaultInAnInviteIsNotLaidToTheFlagsThatItReplaces) {
+TEST_F(ClientTlsTest, BlamesInviteForItsFaults) {
   const ClientTls missing = {.invite = folder_.File("none.invite")};
   ExpectNames(ReadClientTls(missing).status(), StatusCode::kNotFound, "--invite: ", "none.invite");
   ExpectNames(ReadClientToken(missing).status(), StatusCode::kNotFound,
@@ -76,7 +76,7 @@ TEST_F(ClientTlsTest, FilesMayHaveAByteOrderMarkAndCarriageReturns) {
   EXPECT_EQ(ReadClientToken(invite).value_or(""), token_);
 }
 
-TEST_F(ClientTlsTest, AFaultInAFileNamesItsFlag) {
+TEST_F(ClientTlsTest, NamesFlagOfBadFile) {
   const ClientTls tls = {.ca = Write("ca.pem", "hello"), .token_file = folder_.File("none.token")};
   ExpectNames(ReadClientTls(tls).status(), StatusCode::kInvalidArgument,
               "--ca, --cert, --key: ", "ca.pem");

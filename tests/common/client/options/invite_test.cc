@@ -127,7 +127,7 @@ TEST_F(TakeInviteTest, GivesTheAddressUnlessAnotherIsGiven) {
   EXPECT_EQ(channel_.aggregator, "10.0.0.1:7700");
 }
 
-TEST_F(TakeInviteTest, OneThatHasExpiredNamesTheTimeAndTheRemedy) {
+TEST_F(TakeInviteTest, SaysWhenInviteExpired) {
   Write(InviteText(Full()));
   const absl::Status status = TakeInvite(&channel_, before_ + absl::Seconds(1)).status();
   EXPECT_EQ(status.code(), StatusCode::kUnauthenticated);
@@ -142,7 +142,7 @@ TEST_F(TakeInviteTest, WithoutOneNothingHappens) {
   EXPECT_FALSE(invite->has_value());
 }
 
-TEST_F(TakeInviteTest, AFileThatIsNotThereOrIsNoneIsNamed) {
+TEST_F(TakeInviteTest, NamesMissingOrForeignFile) {
   EXPECT_EQ(TakeInvite(&channel_, before_).status().code(), StatusCode::kNotFound);
   Write("hello\n");
   const absl::Status status = TakeInvite(&channel_, before_).status();

@@ -66,7 +66,7 @@ TEST_F(ProxyForTest, NamesTheVariableAndTheProxyWithoutCredentials) {
   EXPECT_FALSE(ProxyFor("a.example")) << "set to none";
 }
 
-TEST_F(ProxyForTest, TheFirstListOfExceptionsCounts) {
+TEST_F(ProxyForTest, ReadsFirstExceptionList) {
   setenv("https_proxy", "http://proxy.example:3128", 1);
   setenv("NO_PROXY", "10.0.0.0/8", 1);
   EXPECT_FALSE(ProxyFor("10.1.2.3"));

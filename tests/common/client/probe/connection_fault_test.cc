@@ -9,7 +9,7 @@
 namespace distro {
 namespace {
 
-TEST(ConnectionFaultTest, EveryKindHasARowAReasonAndACodeOfItsOwn) {
+TEST(ConnectionFaultTest, GivesKindsDistinctCodes) {
   std::set<std::string> reasons;
   std::set<int> codes;
   for (int i = 0; i <= static_cast<int>(FaultKind::kOwnCertificate); ++i) {
@@ -27,7 +27,7 @@ TEST(ConnectionFaultTest, EveryKindHasARowAReasonAndACodeOfItsOwn) {
   EXPECT_EQ(FaultRules().size(), reasons.size());
 }
 
-TEST(ConnectionFaultTest, AStatusSaysWhatAndWhatToDoAndLeadsToTheCode) {
+TEST(ConnectionFaultTest, StatesRemedyAndExitCode) {
   const absl::Status status =
       StatusOf({.kind = FaultKind::kUntrusted, .what = "a:1: seen", .remedy = "fix it"});
   EXPECT_EQ(status.message(), "a:1: seen; fix it");
@@ -36,7 +36,7 @@ TEST(ConnectionFaultTest, AStatusSaysWhatAndWhatToDoAndLeadsToTheCode) {
   EXPECT_EQ(ConnectionExitCode(status), 15);
 }
 
-TEST(ConnectionFaultTest, WhatMayPassIsUnavailableAndNotFinal) {
+TEST(ConnectionFaultTest, CallsPassingFaultsUnavailable) {
   for (const FaultRule& rule : FaultRules()) {
     const ConnectionFault fault = {.kind = rule.kind};
     EXPECT_EQ(IsFinal(fault), !absl::IsUnavailable(StatusOf(fault))) << rule.reason;

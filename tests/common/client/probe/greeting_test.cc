@@ -20,7 +20,7 @@ TEST(GreetingTest, TellsWhatAPeerIs) {
   EXPECT_EQ(GreetingOf("SSH-2.0-OpenSSH_9.2\r\n"), Greeting::kOther);
 }
 
-TEST(GreetingTest, AFrameThatIsNoSettingsIsNoHttp2) {
+TEST(GreetingTest, RefusesFrameOfNoSettings) {
   EXPECT_EQ(GreetingOf("\0\0\x12\7\0\0\0\0\0"s), Greeting::kOther) << "GOAWAY";
   EXPECT_EQ(GreetingOf("\0\0\x11\4\0\0\0\0\0"s), Greeting::kOther) << "17 bytes are no settings";
   EXPECT_EQ(GreetingOf("\0\0\x12\4\0\0\0\0\1"s), Greeting::kOther) << "on a stream";
@@ -28,7 +28,7 @@ TEST(GreetingTest, AFrameThatIsNoSettingsIsNoHttp2) {
   EXPECT_EQ(GreetingOf("\0\0\x12\4"s), Greeting::kOther) << "cut";
 }
 
-TEST(GreetingTest, AnExcerptIsOneShortLineThatATerminalDoesNotObey) {
+TEST(GreetingTest, MakesExcerptShortAndEscaped) {
   EXPECT_EQ(Excerpt("SSH-2.0-x\r\nmore"), "SSH-2.0-x");
   EXPECT_EQ(Excerpt("\x1b[2Jgone"), "\\x1b[2Jgone");
   EXPECT_EQ(Excerpt(std::string(100, 'a')).size(), 40u);

@@ -103,13 +103,13 @@ class ProbeTest : public ::testing::Test {
   std::atomic<bool> done_{false};
 };
 
-TEST_F(ProbeTest, ANameThatDoesNotResolve) {
+TEST_F(ProbeTest, ReportsUnresolvedName) {
   const ConnectionLook look = Look("aggregator.invalid:7700", true);
   ExpectFault(look, "resolve", FaultKind::kUnresolved, "the name aggregator.invalid");
   EXPECT_TRUE(look.ip_addresses.empty());
 }
 
-TEST_F(ProbeTest, AClosedPort) {
+TEST_F(ProbeTest, ReportsClosedPort) {
   const Listener listener(/*backlog=*/-1);
   const ConnectionLook look = Look(listener.address(), true);
   ExpectFault(look, "connect", FaultKind::kUnreachable, "127.0.0.1: connection refused");
@@ -117,7 +117,7 @@ TEST_F(ProbeTest, AClosedPort) {
 }
 
 // A full queue drops connection requests, as a firewall does.
-TEST_F(ProbeTest, AHostThatDropsEverything) {
+TEST_F(ProbeTest, ReportsDroppingHost) {
   Listener listener(/*backlog=*/0);
   std::vector<int> waiting;
   const auto close_all = absl::MakeCleanup([&] {
@@ -129,7 +129,7 @@ TEST_F(ProbeTest, AHostThatDropsEverything) {
   EXPECT_THAT(look.fault->remedy, HasSubstr("firewall"));
 }
 
-TEST_F(ProbeTest, AListenerThatNeverAnswers) {
+TEST_F(ProbeTest, ReportsSilentListener) {
   const Listener listener;  // the kernel takes connections, and nobody reads
   ExpectFault(Look(listener.address(), true, absl::Milliseconds(300)), "http2",
               FaultKind::kNoAnswer, "no answer within 300ms");
@@ -137,13 +137,13 @@ TEST_F(ProbeTest, AListenerThatNeverAnswers) {
               "no answer within 300ms");
 }
 
-TEST_F(ProbeTest, OneThatHangsUpWithoutAWord) {
+TEST_F(ProbeTest, ReportsHangUp) {
   ExpectFault(LookAtWhoSays("", true), "http2", FaultKind::kNoAnswer, "closed");
   done_ = false;
   ExpectFault(LookAtWhoSays("", false), "tls", FaultKind::kNoAnswer, "closed");
 }
 
-TEST_F(ProbeTest, OneThatSpeaksSomethingElse) {
+TEST_F(ProbeTest, ReportsOtherProtocol) {
   for (const bool insecure : {true, false}) {
     done_ = false;
     ExpectFault(LookAtWhoSays("SSH-2.0-OpenSSH_9.2\r\n", insecure), insecure ? "http2" : "tls",
@@ -151,7 +151,7 @@ TEST_F(ProbeTest, OneThatSpeaksSomethingElse) {
   }
 }
 
-TEST_F(ProbeTest, AWebServer) {
+TEST_F(ProbeTest, ReportsWebServer) {
   for (const bool insecure : {true, false}) {
     done_ = false;
     ExpectFault(LookAtWhoSays("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", insecure),
@@ -160,13 +160,13 @@ TEST_F(ProbeTest, AWebServer) {
 }
 
 // The header of a TLS record that announces more bytes than any client reads, and then zeros.
-TEST_F(ProbeTest, OneThatSendsWithoutAnEndIsNotReadForEver) {
+TEST_F(ProbeTest, StopsReadingEndlessAnswer) {
   std::string bytes = "\x16\x03\x03";
   bytes.append(4 << 20, '\0');
   ExpectFault(LookAtWhoSays(bytes, false), "tls", FaultKind::kNoAnswer, "");
 }
 
-TEST_F(ProbeTest, ALookThatIsNotWantedAnyMoreEnds) {
+TEST_F(ProbeTest, StopsWhenNotWanted) {
   const Listener listener;
   int asked = 0;
   ProbeOptions options;
@@ -176,7 +176,7 @@ TEST_F(ProbeTest, ALookThatIsNotWantedAnyMoreEnds) {
   EXPECT_TRUE(absl::IsCancelled(Probe(options).status()));
 }
 
-TEST_F(ProbeTest, WhatIsWrongWithTheFlagsIsAnError) {
+TEST_F(ProbeTest, RefusesWrongFlags) {
   ProbeOptions options;
   options.channel = {.aggregator = "nowhere", .insecure = true};
   EXPECT_TRUE(absl::IsInvalidArgument(Probe(options).status()));

@@ -40,7 +40,7 @@ TEST(LearningRateTest, StartsAtThePeakWithoutWarmup) {
   EXPECT_EQ(LearningRate(config, 0), 4e-4f);
 }
 
-TEST(ExtendScheduleTest, TheRateGoesOnWhereItIsAndEndsLater) {
+TEST(ExtendScheduleTest, ContinuesRateToLaterEnd) {
   const v1::Extension extension = ExtendSchedule(Config(), nullptr, RoundId(10000), 50000);
   EXPECT_EQ(extension.rounds(), 50000u);
   EXPECT_EQ(extension.from_round(), 10000u);
@@ -57,7 +57,7 @@ TEST(ExtendScheduleTest, TheRateGoesOnWhereItIsAndEndsLater) {
   EXPECT_FLOAT_EQ(LearningRate(Config(), 50000, &extension), 4e-5f);
 }
 
-TEST(ExtendScheduleTest, ARunThatIsDoneStaysAtItsLowestRate) {
+TEST(ExtendScheduleTest, KeepsLowestRateOfDoneRun) {
   const v1::Extension extension = ExtendSchedule(Config(), nullptr, RoundId(25000), 26000);
   EXPECT_EQ(extension.from_rate(), Config().min_learning_rate());
   for (const uint64_t step : {25000, 25500, 25999})
@@ -72,7 +72,7 @@ TEST(ExtendScheduleTest, WarmUpIsNotCutShort) {
   EXPECT_FLOAT_EQ(LearningRate(Config(), 400 + 24800, &extension), 2.2e-4f) << "half of the way";
 }
 
-TEST(ExtendScheduleTest, AnotherOneGoesOnFromTheOneBefore) {
+TEST(ExtendScheduleTest, ContinuesEarlierExtension) {
   const v1::Extension first = ExtendSchedule(Config(), nullptr, RoundId(10000), 50000);
   const v1::Extension second = ExtendSchedule(Config(), &first, RoundId(40000), 60000);
   EXPECT_EQ(LearningRate(Config(), 40000, &second), LearningRate(Config(), 40000, &first));

@@ -47,7 +47,7 @@ TEST(PairCountsTest, BlocksAddUpAndDoNotMix) {
   EXPECT_EQ(pairs.Of(0, 1), (AgreementCounts{.agree = 2, .disagree = 0}));
 }
 
-TEST(PairCountsTest, ABlockWithoutVotesCountsNothing) {
+TEST(PairCountsTest, IgnoresBlockWithoutVotes) {
   const std::vector<uint16_t> positions = {0, 0, 0, 0};
   const std::vector<int8_t> zeros = {0, 0, 0, 0};
   const SentSigns empty = {.positions = positions, .signs = zeros};

@@ -112,7 +112,7 @@ TEST(GapCodecTest, RefusesPaddingAndSizesThatDoNotFit) {
   EXPECT_EQ(Decode(body + '\0', 257).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(GapCodecTest, EveryTruncationIsRefused) {
+TEST(GapCodecTest, RefusesTruncations) {
   const std::string body = Encode(RandomVotes(3, 4, 20, 5));
   for (size_t size = 0; size < body.size(); ++size) {
     EXPECT_EQ(Decode(absl::string_view(body).substr(0, size), 20).status().code(),

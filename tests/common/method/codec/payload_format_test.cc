@@ -31,7 +31,7 @@ std::string HexBlock(const std::string& name) {
   return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}, {"\n", ""}}));
 }
 
-TEST(PayloadFormatTest, ThePagesUpdateDecodes) {
+TEST(PayloadFormatTest, DecodesPagesUpdate) {
   const SignUpdate update = {.k = 4,
                              .positions = {0, 1, 2, 3, 10, 64, 700, 4095, 0, 0, 0, 0},
                              .signs = {1, -1, 1, 1, -1, 1, 1, -1, 0, 0, 0, 0}};
@@ -39,7 +39,7 @@ TEST(PayloadFormatTest, ThePagesUpdateDecodes) {
   EXPECT_EQ(EncodeSignUpdate(kIdentity, update), HexBlock("update"));
 }
 
-TEST(PayloadFormatTest, ThePagesVotesDecode) {
+TEST(PayloadFormatTest, DecodesPagesVotes) {
   const Votes votes = {.offsets = {0, 3, 3, 6},
                        .positions = {0, 1, 700, 64, 65, 4095},
                        .values = {2, -1, 1, 5, -1, 1}};
@@ -47,7 +47,7 @@ TEST(PayloadFormatTest, ThePagesVotesDecode) {
   EXPECT_EQ(EncodeVotes(kIdentity, votes), HexBlock("votes"));
 }
 
-TEST(PayloadFormatTest, ThePagesDeltasDecode) {
+TEST(PayloadFormatTest, DecodesPagesDeltas) {
   const DeltaUpdate update = {.k = 2,
                               .positions = {0, 64, 10, 4095, 0, 0},
                               .signs = {1, -1, -1, -1, 0, 0},
@@ -58,7 +58,7 @@ TEST(PayloadFormatTest, ThePagesDeltasDecode) {
   EXPECT_EQ(EncodeDeltaUpdate(kIdentity, update), HexBlock("delta update"));
 }
 
-TEST(PayloadFormatTest, ThePagesDeltaResultDecodes) {
+TEST(PayloadFormatTest, DecodesPagesDeltaResult) {
   const DeltaResult result = {.offsets = {0, 3, 3, 5},
                               .positions = {0, 1, 64, 10, 4095},
                               .signs = {1, -1, 1, -1, -1},

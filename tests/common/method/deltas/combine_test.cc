@@ -26,7 +26,7 @@ constexpr BlockExtent kCorner = {.rows = 2, .cols = 3, .last_cols = 1};  // 4 el
 
 // --- What an update and a result may be -----------------------------------------------------
 
-TEST(DeltaUpdateTest, ARecordAscendsAndHasSignsAndACodeWithinItsCap) {
+TEST(DeltaUpdateTest, RefusesBadRecord) {
   const std::vector<uint8_t> caps = {9};
   const DeltaUpdate good = {
       .k = 6, .positions = {0, 1, 2, 3, 4, 64}, .signs = {-1, 1, -1, 1, 1, -1}, .codes = {9}};
@@ -48,7 +48,7 @@ TEST(DeltaUpdateTest, ARecordAscendsAndHasSignsAndACodeWithinItsCap) {
   EXPECT_THAT(fault_of(bad), HasSubstr("position 0 is outside 2..4095"));
 }
 
-TEST(DeltaUpdateTest, AnEmptyRecordIsAllZero) {
+TEST(DeltaUpdateTest, RequiresZerosIfEmpty) {
   const std::vector<uint8_t> caps = {255};
   DeltaUpdate update = {.k = 2, .positions = {0, 0}, .signs = {0, 0}, .codes = {0}};
   EXPECT_EQ(ValidateDeltaUpdate(update, caps), absl::OkStatus());
@@ -56,7 +56,7 @@ TEST(DeltaUpdateTest, AnEmptyRecordIsAllZero) {
   EXPECT_THAT(ValidateDeltaUpdate(update, caps).message(), HasSubstr("not all 0"));
 }
 
-TEST(DeltaResultTest, AResultIsCanonical) {
+TEST(DeltaResultTest, IsCanonical) {
   const std::vector<BlockExtent> extents = {kCorner, BlockExtent{}};
   const std::vector<uint8_t> caps = {20, 20};
   const DeltaResult good = {.offsets = {0, 2, 2},
@@ -196,7 +196,7 @@ TEST_P(CombineDeltasTest, MeansAreThoseOfTheDefinition) {
   EXPECT_EQ(CombineDeltas(reversed, extents_, oracle.rule), means);
 }
 
-TEST_P(CombineDeltasTest, AResultIsValidAndNearItsMeans) {
+TEST_P(CombineDeltasTest, GivesValidResultNearMeans) {
   const std::vector<DeltaUpdate> updates = RandomUpdates(4, GetParam().k, extents_);
   const MeanRule rule = {.divisor = GetParam().divisor,
                          .weights = 7,
@@ -235,7 +235,7 @@ DeltaUpdate OneEntry(int position, int sign, int code) {
           .codes = {static_cast<uint8_t>(code)}};
 }
 
-TEST(CombineDeltasTest, WhatCancelsOrIsOutsideIsNotThere) {
+TEST(CombineDeltasTest, DropsCancelledAndOutside) {
   const DeltaUpdate plus = OneEntry(7, 1, 50), minus = OneEntry(7, -1, 50);
   const std::vector<BlockExtent> whole(1), narrow = {{.rows = 64, .cols = 7, .last_cols = 7}};
   const MeanRule rule = {.divisor = Divisor::kSenders, .weights = 2, .least_senders = 0};
@@ -246,7 +246,7 @@ TEST(CombineDeltasTest, WhatCancelsOrIsOutsideIsNotThere) {
   EXPECT_EQ(CombineDeltas(agreed, narrow, rule).offsets, std::vector<uint32_t>({0, 0}));
 }
 
-TEST(CombineDeltasTest, ALoneSenderMovesAPositionByItsShareOfTheFloor) {
+TEST(CombineDeltasTest, DividesByFloorForLoneSender) {
   const DeltaUpdate lone = OneEntry(0, -1, 80), other = OneEntry(1, 1, 80);
   const std::vector<BlockExtent> whole(1);
   const std::vector<WeightedDelta> updates = {{&lone, 1}, {&other, 3}};
@@ -264,7 +264,7 @@ TEST(CombineDeltasTest, ALoneSenderMovesAPositionByItsShareOfTheFloor) {
   EXPECT_EQ(LeastSenders(9, 0), 0);
 }
 
-TEST(CombineDeltasTest, TheLargestSumsThatARunMayHaveDoNotOverflow) {
+TEST(CombineDeltasTest, SumsLargestWithoutOverflow) {
   const DeltaUpdate largest = OneEntry(0, -1, 255);
   const std::vector<BlockExtent> whole(1);
   const std::vector<WeightedDelta> updates = {{&largest, static_cast<int>(kMaxDeltaWeights)}};
@@ -308,7 +308,7 @@ TEST(KeepLargestTest, AmongEqualsTheSmallerTieStays) {
 
 // --- Caps -----------------------------------------------------------------------------------
 
-TEST(DeltaCapTest, TheLargestCodeOfATensorIsTakenOverItsSegments) {
+TEST(DeltaCapTest, TakesLargestCodeOverSegments) {
   const Layout layout = *Layout::Create(
       *Manifest::Create({{.name = "a", .shape = {64, 192}}, {.name = "b", .shape = {3}}}), 2);
   std::vector<std::optional<uint8_t>> largest;
@@ -320,7 +320,7 @@ TEST(DeltaCapTest, TheLargestCodeOfATensorIsTakenOverItsSegments) {
   EXPECT_THAT(largest, ElementsAre(40, 0)) << "scale 0 is a scale";
 }
 
-TEST(DeltaCapTest, TheMedianIsTheLowerOneOfThreeOrMore) {
+TEST(DeltaCapTest, TakesLowerMedian) {
   for (const std::optional<uint8_t> before :
        {std::optional<uint8_t>(), std::optional<uint8_t>(7)}) {
     EXPECT_EQ(MedianOfLargest({200, 9, 30}, before), 30);
@@ -353,7 +353,7 @@ TEST(DeltaCapTest, MediansOfARecordAreCompletedTensorByTensor) {
               ElementsAre(1 + 6, 1 + 40, 1 + 30, 0));
 }
 
-TEST(DeltaCapTest, ACapIsTwoCodesAboveTheMedianBetweenTheRatesAndSixteenTimesThem) {
+TEST(DeltaCapTest, AddsTwoCodesWithinBounds) {
   const std::vector<float> rates = {0.001f, 0.003f};
   const int floor = ScaleCodeOf(0.004), ceiling = ScaleCodeOf(16 * 0.004);
   EXPECT_EQ(ceiling, floor + 32) << "four octaves";

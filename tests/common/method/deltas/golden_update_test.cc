@@ -22,7 +22,7 @@ using testing::GoldenArray;
 using testing::GoldenList;
 using testing::LoadGolden;
 
-TEST(GoldenScaleTest, EveryCodeAndLevelMeansWhatItShould) {
+TEST(GoldenScaleTest, MatchesMagnitudes) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/tables");
   const auto scales = data.at("magnitude").As<int64_t>();
   const auto levels = data.at("level_value").As<int64_t>();
@@ -36,7 +36,7 @@ TEST(GoldenScaleTest, EveryCodeAndLevelMeansWhatItShould) {
   }
 }
 
-TEST(GoldenScaleTest, ABlockGetsItsCodeOnBothSidesOfEveryBorder) {
+TEST(GoldenScaleTest, MatchesCodesAtBorders) {
   const std::map<std::string, GoldenArray> data = LoadGolden("deltas/codes");
   const auto codes = data.at("code").As<int16_t>();
   for (size_t i = 0; i < codes.size(); ++i) {

@@ -22,7 +22,7 @@ class MuonTensorsTest : public ::testing::Test {
   v1::RunConfig config_;
 };
 
-TEST_F(MuonTensorsTest, ARunOfPythonWorkersListsWhatIsOutside) {
+TEST_F(MuonTensorsTest, NeedsListInPythonRun) {
   EXPECT_THAT(*MuonTensorsOf(config_, layout_, R"({"distro_outside": ["a"]})"),
               ElementsAre(false, true));
   EXPECT_EQ(MuonTensorsOf(config_, layout_, "{}").status().code(),
@@ -34,7 +34,7 @@ TEST_F(MuonTensorsTest, AdamWStepsAllAndNeedsNoList) {
   EXPECT_THAT(*MuonTensorsOf(config_, layout_, "{}"), Each(false));
 }
 
-TEST_F(MuonTensorsTest, AnUnknownModelOfAnyWorkersIsToldTheKey) {
+TEST_F(MuonTensorsTest, NamesKeyForUnknownModel) {
   config_.set_workers(v1::WORKERS_ANY);
   const absl::Status status =
       MuonTensorsOf(config_, layout_, R"({"model_type": "gpt2", "distro_outside": []})").status();

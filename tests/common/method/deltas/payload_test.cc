@@ -94,7 +94,7 @@ TEST(DeltaPayloadTest, ScalesOfBothEndsRoundTrip) {
   EXPECT_TRUE(DecodeDeltaResult(bytes, Expect(7, 0)).value() == result);
 }
 
-TEST(DeltaPayloadTest, ACodeAboveItsCapIsRefusedByBlock) {
+TEST(DeltaPayloadTest, RefusesCodeAboveCap) {
   DeltaUpdate update = RandomDelta(4, 10, 1);
   update.codes[6] = 201;
   const std::string bytes = EncodeDeltaUpdate(kIdentity, update);
@@ -103,7 +103,7 @@ TEST(DeltaPayloadTest, ACodeAboveItsCapIsRefusedByBlock) {
             absl::InvalidArgumentError("block 6: scale code 201 is above the cap 200"));
 }
 
-TEST(DeltaPayloadTest, EveryMismatchNamesBothValues) {
+TEST(DeltaPayloadTest, NamesBothValuesOfMismatch) {
   const std::string bytes = EncodeDeltaUpdate(kIdentity, RandomDelta(4, 10, 1));
   struct Case {
     std::function<void(PayloadExpectation*)> change;
@@ -127,7 +127,7 @@ TEST(DeltaPayloadTest, EveryMismatchNamesBothValues) {
               MatchesRegex("payload: 100[0-9]+ bytes, at most [0-9]+ are possible"));
 }
 
-TEST(DeltaPayloadTest, EveryTruncationIsRefused) {
+TEST(DeltaPayloadTest, RefusesTruncations) {
   for (int k : {1, 4, 32}) {
     ExpectTruncationsAreRefused(EncodeDeltaUpdate(kIdentity, RandomDelta(k, 20, 1)),
                                 [&](absl::string_view bytes) { return Validate(bytes, 20, k); });

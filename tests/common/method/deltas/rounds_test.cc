@@ -100,7 +100,7 @@ TEST_F(DeltaRoundsTest, CapsFollowTheMediansOfTheRecordBefore) {
   EXPECT_EQ(later.deltas().caps()[1], first.deltas().caps()[1]) << "no worker had a code";
 }
 
-TEST_F(DeltaRoundsTest, AnUpdateAboveItsCapIsInvalid) {
+TEST_F(DeltaRoundsTest, RefusesUpdateAboveCap) {
   const auto method = Method(Config());
   v1::StepParameters step = method->Step(kPlace.round, {}, nullptr);
   DeltaUpdate update = Update(1);
@@ -115,7 +115,7 @@ TEST_F(DeltaRoundsTest, AnUpdateAboveItsCapIsInvalid) {
   EXPECT_LE(Payload(update)->size(), method->MaxUpdateBytes(kPlace.segment));
 }
 
-TEST_F(DeltaRoundsTest, TheResultIsThatOfTheArithmetic) {
+TEST_F(DeltaRoundsTest, CombinesAsTheArithmetic) {
   const DeltaUpdate a = Update(1), b = Update(2), c = Update(3);
   const SegmentResult result = Combine(Config(), {Payload(a), Payload(b), Payload(c)});
   const DeltaMeans means =
@@ -167,7 +167,7 @@ TEST_F(DeltaRoundsTest, TopKeepsTheLargestOfEachBlock) {
   for (int64_t i = 0; i < Blocks(); ++i) EXPECT_LE(decoded.offsets[i + 1] - decoded.offsets[i], 3u);
 }
 
-TEST_F(DeltaRoundsTest, NeitherOrderNorThreadsMatter) {
+TEST_F(DeltaRoundsTest, IgnoresOrderAndThreads) {
   const std::vector<SharedBytes> some = {Payload(Update(1)), Payload(Update(2)),
                                          Payload(Update(3))};
   const SegmentResult alone = Combine(Config(), some);
@@ -178,7 +178,7 @@ TEST_F(DeltaRoundsTest, NeitherOrderNorThreadsMatter) {
   }
 }
 
-TEST_F(DeltaRoundsTest, EachWorkersLargestCodesAreToldByTensor) {
+TEST_F(DeltaRoundsTest, TellsLargestCodesByTensor) {
   DeltaUpdate a = Update(1), b = Update(2);
   for (uint8_t& code : a.codes) code = 50;
   a.codes[10] = 60;
@@ -195,13 +195,13 @@ TEST_F(DeltaRoundsTest, EachWorkersLargestCodesAreToldByTensor) {
   EXPECT_EQ(result.largest_codes[1][1], std::nullopt);
 }
 
-TEST_F(DeltaRoundsTest, NobodyGivesBlocksWithoutEntries) {
+TEST_F(DeltaRoundsTest, GivesEmptyBlocksOfNobody) {
   const DeltaResult result = Decode(Combine(Config(), {}));
   EXPECT_EQ(result.blocks(), Blocks());
   EXPECT_TRUE(result.positions.empty());
 }
 
-TEST_F(DeltaRoundsTest, WhoSendsTheOppositeOfTheOthersDisagrees) {
+TEST_F(DeltaRoundsTest, CountsOppositeAsDisagreement) {
   const DeltaUpdate honest = Update(1);
   DeltaUpdate hostile = honest;
   for (int8_t& sign : hostile.signs) sign = static_cast<int8_t>(-sign);
@@ -213,7 +213,7 @@ TEST_F(DeltaRoundsTest, WhoSendsTheOppositeOfTheOthersDisagrees) {
   EXPECT_EQ(pairs->Of(2, 1), (AgreementCounts{.agree = 0, .disagree = pairs->Of(0, 1).agree}));
 }
 
-TEST_F(DeltaRoundsTest, APayloadThatDoesNotDecodeIsDamage) {
+TEST_F(DeltaRoundsTest, CallsBadPayloadDataLoss) {
   const auto method = Method(Config());
   const SharedBytes bad = std::make_shared<const std::string>("not an update");
   EXPECT_TRUE(absl::IsDataLoss(method->Combine(kPlace, {{bad}}, 1, clock_).status()));

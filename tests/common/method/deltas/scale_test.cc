@@ -58,7 +58,7 @@ std::optional<uint8_t> SlowScale(int64_t sum, int count) {
   return uint8_t{255};
 }
 
-TEST(ScaleTest, ABlocksCodeIsTheLeastWhoseMiddleToTheNextCoversTheMean) {
+TEST(ScaleTest, ChoosesNearestCodeToMean) {
   for (const int count : {1, 8, 32, 4096}) {
     for (int code = 0; code < kScaleCodes - 1; ++code) {
       const int64_t middle = count * (ScaleOf(code) + ScaleOf(code + 1)) / 2;
@@ -77,7 +77,7 @@ TEST(ScaleTest, BelowHalfTheSmallestScaleARecordIsEmpty) {
   EXPECT_EQ(ChooseScale(32 * 1024, 32), 0);
 }
 
-TEST(ScaleTest, ACoveringCodeIsTheLeastThatIsNotSmaller) {
+TEST(ScaleTest, CoversWithLeastCode) {
   EXPECT_EQ(CoveringScale(0), 0);
   for (int code = 0; code < kScaleCodes; ++code) {
     EXPECT_EQ(CoveringScale(ScaleOf(code)), code);
@@ -86,7 +86,7 @@ TEST(ScaleTest, ACoveringCodeIsTheLeastThatIsNotSmaller) {
     EXPECT_EQ(CoveringScale(ScaleOf(code - 1) + 1), code);
 }
 
-TEST(LevelTest, ALevelIsTheNearestPowerOfTheRootOfAHalfBelowTheScale) {
+TEST(LevelTest, IsNearestHalfOctaveBelowScale) {
   for (const int code : {40, 131, 255}) {
     const auto scale = static_cast<double>(ScaleOf(code));
     for (int tenth = 0; tenth < 50; ++tenth) {
@@ -102,7 +102,7 @@ TEST(LevelTest, ALevelIsTheNearestPowerOfTheRootOfAHalfBelowTheScale) {
   }
 }
 
-TEST(LevelTest, TheLargestIsAtLevelZeroUnlessTheCodeIsZero) {
+TEST(LevelTest, IsZeroForTheLargest) {
   for (int code = 1; code < kScaleCodes; ++code) {
     EXPECT_EQ(LevelOf(ScaleOf(code), code), 0);
     EXPECT_EQ(LevelOf(ScaleOf(code - 1) + 1, code), 0) << "the least that this code covers";
@@ -110,7 +110,7 @@ TEST(LevelTest, TheLargestIsAtLevelZeroUnlessTheCodeIsZero) {
   EXPECT_EQ(LevelOf(1, 0), kLevels);
 }
 
-TEST(LevelTest, WhatALevelMeansHasTwentySignificantBitsAtMost) {
+TEST(LevelTest, FitsTwentySignificantBits) {
   for (int code = 0; code < kScaleCodes; ++code) {
     for (int level = 0; level < kLevels; ++level) {
       const int64_t magnitude = LevelMagnitude(code, level);

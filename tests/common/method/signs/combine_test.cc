@@ -28,13 +28,13 @@ TEST(CombineTest, SumsSignsByWeightAndDropsZeros) {
   EXPECT_EQ(Combine(opposed).positions, std::vector<uint16_t>({70, 71, 0}));
 }
 
-TEST(CombineTest, ABlockWithoutSignsCastsNoVote) {
+TEST(CombineTest, CastsNoVoteWithoutSigns) {
   const SignUpdate silent = {.k = 2, .positions = {0, 0}, .signs = {0, 0}};
   const std::vector<WeightedUpdate> updates = {{&silent, 1}};
   EXPECT_EQ(Combine(updates).offsets, std::vector<uint32_t>({0, 0}));
 }
 
-TEST(CombineTest, TheAccumulatorIsEmptyAfterABlock) {
+TEST(CombineTest, EmptiesAccumulatorAfterBlock) {
   VoteAccumulator accumulator;
   const uint16_t position = 9;
   const int8_t sign = -1;
@@ -94,7 +94,7 @@ std::vector<uint16_t> TopBySorting(const Votes& block, int keep, uint64_t seed, 
   return kept;
 }
 
-TEST(KeepTopTest, AnyMagnitudesAndTies) {
+TEST(KeepTopTest, EqualsSorting) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const int largest = seed % 5 == 0 ? 32767 : 1 + static_cast<int>(seed % 7);
     const uint16_t entries = seed % 11 == 0 ? 4096 : 2 + SplitMix64(seed, 0) % 300;
@@ -131,7 +131,7 @@ TEST(KeepTopTest, KeepingAllOrNothing) {
   EXPECT_TRUE(KeepTop(votes, 0, 1, RoundId(0), 0).positions.empty());
 }
 
-TEST(ValidateVotesTest, EveryRuleIsChecked) {
+TEST(ValidateVotesTest, ChecksRules) {
   const Votes good = {.offsets = {0, 2, 3}, .positions = {1, 4095, 0}, .values = {32766, -1, 5}};
   EXPECT_EQ(ValidateVotes(good, 2), absl::OkStatus());
   const auto expect_bad = [&](auto change, const std::string& message) {

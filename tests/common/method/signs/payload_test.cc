@@ -64,7 +64,7 @@ TEST(PayloadTest, EmptySegmentsRoundTrip) {
   EXPECT_EQ(DecodeSignUpdate(EncodeSignUpdate(kIdentity, update), Expect(0, 4)).value(), update);
 }
 
-TEST(PayloadTest, EveryMismatchNamesBothValues) {
+TEST(PayloadTest, NamesBothValuesOfMismatch) {
   const std::string bytes = EncodeSignUpdate(kIdentity, RandomUpdate(4, 10, 1));
   struct Case {
     std::function<void(PayloadExpectation*)> change;
@@ -102,7 +102,7 @@ TEST(PayloadTest, DamageIsNamed) {
   EXPECT_THAT(message(WithByte(bytes, 39, 0x80)), HasSubstr("payload: body: needs 92233720368547"));
 }
 
-TEST(PayloadTest, EveryTruncationIsRefused) {
+TEST(PayloadTest, RefusesTruncations) {
   for (int k : {4, 9}) {
     ExpectTruncationsAreRefused(
         EncodeSignUpdate(kIdentity, RandomUpdate(k, 20, 1)),

@@ -90,7 +90,7 @@ void ExpectTakesEveryElement() {
   }
 }
 
-TEST(BinomialTest, EveryElementIsFoundAtBothEndsOfItsRanks) {
+TEST(BinomialTest, FindsElementsByRank) {
   ExpectTakesEveryElement<1>();
   ExpectTakesEveryElement<2>();
   ExpectTakesEveryElement<3>();

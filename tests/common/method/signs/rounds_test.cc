@@ -41,7 +41,7 @@ class SignRoundsTest : public ::testing::Test {
   testing::FakeClock clock_;
 };
 
-TEST_F(SignRoundsTest, OneWorkersResultIsItsUpdate) {
+TEST_F(SignRoundsTest, ReturnsUpdateOfLoneWorker) {
   const SegmentResult result = Combine(SmallConfig(), {Payload(5)});
   EXPECT_EQ(result.sent_positions, 8u);
   EXPECT_EQ(result.entries, 8u);
@@ -64,7 +64,7 @@ TEST_F(SignRoundsTest, UpdatesCountByTheirWeights) {
   for (const int16_t value : Decode(result).values) EXPECT_EQ(std::abs(value), 17);
 }
 
-TEST_F(SignRoundsTest, TheOrderOfWorkersDoesNotMatter) {
+TEST_F(SignRoundsTest, IgnoresOrderOfWorkers) {
   EXPECT_EQ(*Combine(SmallConfig(), {Payload(1), Payload(2), Payload(3)}).payload,
             *Combine(SmallConfig(), {Payload(3), Payload(1), Payload(2)}).payload);
 }
@@ -80,7 +80,7 @@ TEST_F(SignRoundsTest, TopKeepsTheStrongest) {
   for (const int16_t value : votes.values) EXPECT_GE(std::abs(value), 1);
 }
 
-TEST_F(SignRoundsTest, TheNumberOfThreadsDoesNotMatter) {
+TEST_F(SignRoundsTest, IgnoresNumberOfThreads) {
   const Layout layout =
       Layout::Create(Manifest::Create({{"matrix", {4096, 2048}}}).value(), 2048).value();
   v1::RunConfig config = SmallConfig();
@@ -122,7 +122,7 @@ TEST_F(SignRoundsTest, ComparingAPayloadThatDoesNotDecodeIsDamage) {
       Method(SmallConfig(), layout_)->Compare({RoundId(3), SegmentId(1)}, {damaged}).status()));
 }
 
-TEST_F(SignRoundsTest, NobodyGivesBlocksWithoutVotes) {
+TEST_F(SignRoundsTest, GivesEmptyBlocksOfNobody) {
   const SegmentResult result = Combine(SmallConfig(), {});
   EXPECT_EQ(Decode(result).blocks(), 2);
   EXPECT_TRUE(Decode(result).values.empty());

@@ -105,7 +105,7 @@ TEST(CombineSignPayloadsTest, OrderDoesNotMatter) {
   EXPECT_TRUE(CombineSignPayloads(round.payloads, Expect(100, 4)).value() == votes);
 }
 
-TEST(CombineSignPayloadsTest, NoPayloadsGiveNoVotes) {
+TEST(CombineSignPayloadsTest, GivesNoVotesOfNone) {
   EXPECT_EQ(CombineSignPayloads({}, Expect(3, 4)).value().offsets,
             std::vector<uint32_t>({0, 0, 0, 0}));
 }

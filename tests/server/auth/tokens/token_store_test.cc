@@ -50,7 +50,7 @@ TEST_F(TokenStoreTest, TakesAChangedFile) {
   EXPECT_FALSE(store_->Find(Token('a')).ok());
 }
 
-TEST_F(TokenStoreTest, ATokenIsNobodysOnceItHasExpired) {
+TEST_F(TokenStoreTest, ForgetsExpiredToken) {
   const absl::Time until =
       absl::FromUnixSeconds(absl::ToUnixSeconds(clock_.WallNow())) + absl::Seconds(60);
   Write(TokensLine("w1", Role::kWorker, Token('a'), until));

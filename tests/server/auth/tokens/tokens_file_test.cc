@@ -49,7 +49,7 @@ TEST(TokenTableTest, FindsBothTokensOfARotation) {
   EXPECT_FALSE(table->Find("").has_value());
 }
 
-TEST(TokenTableTest, ALineMaySayUntilWhen) {
+TEST(TokenTableTest, ReadsExpiry) {
   const absl::Time until = absl::FromUnixSeconds(1800000000);
   const std::string line = TokensLine("w1", Role::kWorker, Token('a'), until);
   EXPECT_THAT(line, ::testing::EndsWith(" 2027-01-15T08:00:00Z"));
@@ -63,7 +63,7 @@ TEST(TokenTableTest, HoldsNobodyInAnEmptyFile) {
   EXPECT_FALSE(table->Find(Token('a')).has_value());
 }
 
-TEST(TokenTableTest, AHashMayBeInUpperCase) {
+TEST(TokenTableTest, ReadsUpperCaseHash) {
   const std::string hash = absl::AsciiStrToUpper(ToHex(Sha256(Token('a'))));
   const auto table = TokenTable::Parse("w1 worker " + hash);
   ASSERT_TRUE(table.ok()) << table.status();

@@ -78,7 +78,7 @@ class DeltaRuleTest : public ::testing::Test {
   DeltaRule rule_;
 };
 
-TEST_F(DeltaRuleTest, TheBufferTakesWhatWasDoneAndDecaysOnceARound) {
+TEST_F(DeltaRuleTest, DecaysBufferOnceARound) {
   begin_.tensor(1)[0] = 0.5f;
   x_.tensor(1)[0] = 0.375f;
   Compress(0.5f);
@@ -87,7 +87,7 @@ TEST_F(DeltaRuleTest, TheBufferTakesWhatWasDoneAndDecaysOnceARound) {
   EXPECT_EQ(error_.tensor(1)[0], 0.1875f);
 }
 
-TEST_F(DeltaRuleTest, TheLargestOfEachBlockIsSentWithItsSignAndScale) {
+TEST_F(DeltaRuleTest, SendsLargestOfBlocks) {
   x_.tensor(0)[5 * 130 + 7] = 0.001f;
   x_.tensor(0)[5 * 130 + 8] = 0.0005f;
   x_.tensor(0)[2 * 130 + 129] = -0.01f;  // the third block is two wide
@@ -99,7 +99,7 @@ TEST_F(DeltaRuleTest, TheLargestOfEachBlockIsSentWithItsSignAndScale) {
   EXPECT_EQ(update.codes[2], ScaleCodeOf(0.01));
 }
 
-TEST_F(DeltaRuleTest, ACodeIsCutToTheCapBeforeTheFeedbackIsFormed) {
+TEST_F(DeltaRuleTest, CutsCodeBeforeFeedback) {
   begin_.tensor(1)[2] = 0.25f;
   Compress(1, 1, 100);
   EXPECT_EQ(rule_.update()->codes[3], 100);
@@ -110,7 +110,7 @@ TEST_F(DeltaRuleTest, ACodeIsCutToTheCapBeforeTheFeedbackIsFormed) {
             0.25f - std::ldexp(static_cast<float>(ScaleOf(100)), -kScaleUnitBits));
 }
 
-TEST_F(DeltaRuleTest, WhatWasIncludedAndCameBackLeavesTheBuffer) {
+TEST_F(DeltaRuleTest, SubtractsReturned) {
   std::ranges::fill(begin_.tensor(0), 0.001f);
   Compress(1, 2);
   std::vector<DeltaResult> results = Results();
@@ -129,7 +129,7 @@ TEST_F(DeltaRuleTest, WhatWasIncludedAndCameBackLeavesTheBuffer) {
   EXPECT_EQ(Error(0, 0), 0.001f - q) << "feedback is taken once";
 }
 
-TEST_F(DeltaRuleTest, WhatIsPendingCountsAsNotIncludedWhenItIsForgotten) {
+TEST_F(DeltaRuleTest, KeepsBufferOfForgottenUpdate) {
   std::ranges::fill(begin_.tensor(0), 0.001f);
   Compress(1);
   const std::vector<DeltaResult> results = Results();
@@ -139,7 +139,7 @@ TEST_F(DeltaRuleTest, WhatIsPendingCountsAsNotIncludedWhenItIsForgotten) {
   EXPECT_THAT(error_.tensor(0), Each(0.001f));
 }
 
-TEST_F(DeltaRuleTest, ACopyThatIsNoNumberLeavesTheBufferAsItWas) {
+TEST_F(DeltaRuleTest, KeepsBufferOnNonFiniteCopy) {
   begin_.tensor(1)[0] = 0.5f;
   Compress(1);
   Step(/*norm=*/1, /*clip_norm=*/1);
@@ -251,7 +251,7 @@ TEST_F(DeltaRuleTest, InnerStepsOfTheReadingsGoOnWhenTheInnerOptimizerBeginsAnew
   EXPECT_EQ(Readings().inner_steps, 2u);
 }
 
-TEST_F(DeltaRuleTest, AGradientAboveTheClipIsScaledDownToIt) {
+TEST_F(DeltaRuleTest, ClipsGradient) {
   gradient_.tensor(1)[0] = 8;
   Step(/*norm=*/8, /*clip_norm=*/2);
   EXPECT_FLOAT_EQ(first_.tensor(1)[0], 0.1f * 2);  // 1 - beta1 of the clipped

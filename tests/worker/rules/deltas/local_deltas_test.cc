@@ -144,7 +144,7 @@ TEST_F(LocalDeltasTest, IsTheRuleOfARunOfDeltas) {
   EXPECT_FALSE(RuleOf(signs, &worker_.layout, worker_.model).takes_local_steps);
 }
 
-TEST_F(LocalDeltasTest, AGradientMovesTheCopyAsTheInnerOptimizerDoes) {
+TEST_F(LocalDeltasTest, StepsAsInnerOptimizer) {
   ByHand by_hand(&worker_);
   InnerOptimizer inner = by_hand.MakeInner();
   CopyTo(worker_.parameters, &by_hand.x);
@@ -212,7 +212,7 @@ TEST_F(LocalDeltasTest, FeedbackOfARoundThatWasNotAppliedIsRefused) {
   EXPECT_EQ(Bits(worker_.error), before);
 }
 
-TEST_F(LocalDeltasTest, ACopyThatIsNotFiniteLeavesTheBufferAsItWas) {
+TEST_F(LocalDeltasTest, KeepsBufferOnNonFiniteCopy) {
   worker_.TakeRound(RoundId(4), /*seed=*/1);
   const std::vector<uint32_t> before = Bits(worker_.error);
   worker_.TakeSteps(/*seed=*/2);
@@ -232,7 +232,7 @@ TEST_F(LocalDeltasTest, HasNoLookahead) {
 }
 
 // The feedback of what was pending comes after the restart, then another round.
-TEST_F(LocalDeltasTest, ARestartedRuleGoesOnToTheBit) {
+TEST_F(LocalDeltasTest, ContinuesAfterRestart) {
   worker_.TakeRound(RoundId(3), /*seed=*/1);
   const std::vector<SharedBytes> sent = worker_.TakeRound(RoundId(4), /*seed=*/2);
   const PendingUpdate pending = worker_.pending();
@@ -265,7 +265,7 @@ TEST_F(LocalDeltasTest, ARestartedRuleGoesOnToTheBit) {
 }
 
 // Without its count of steps the moments are corrected for another time: the steps of AdamW differ.
-TEST_F(LocalDeltasTest, ARestartNeedsTheCountOfSteps) {
+TEST_F(LocalDeltasTest, NeedsCountOfSteps) {
   worker_.TakeRound(RoundId(4), /*seed=*/1);
   DeltaWorker restarted(kSmallLlama, /*segment_blocks=*/3);
   CopyTo(worker_.first, &restarted.first);

@@ -32,7 +32,7 @@ class PendingDeltasTest : public ::testing::Test {
   BlockBytes segment_;  // three blocks of K = 3
 };
 
-TEST_F(PendingDeltasTest, WhatTheRuleMadeIsTaken) {
+TEST_F(PendingDeltasTest, IsValidFromRule) {
   EXPECT_EQ(Checked(), absl::StatusCode::kOk);
   for (const BlockBytes& segment : worker_.pending().segments)
     EXPECT_EQ(worker_.kind.check(3, Borrow(segment)), absl::OkStatus());
@@ -59,7 +59,7 @@ TEST_F(PendingDeltasTest, SignsAreOneOrMinusOne) {
   }
 }
 
-TEST_F(PendingDeltasTest, AnEmptyRecordIsAllZero) {
+TEST_F(PendingDeltasTest, IsZeroIfEmpty) {
   segment_[0].replace(3 * 2, 3 * 2, 3 * 2, '\0');
   segment_[1].replace(3, 3, 3, '\0');
   segment_[2][1] = 0;

@@ -97,13 +97,13 @@ class WholeMatricesTest : public ::testing::Test {
   const std::vector<bool> needs_whole_ = {true, false, true};
 };
 
-TEST_F(WholeMatricesTest, OneRankAllocatesWhatIsPlanned) {
+TEST_F(WholeMatricesTest, AllocatesAsPlanned) {
   const ShardPlan alone = Shards(1);
   ExpectPlanned({.layout = &layout_, .runs = WholeRuns(layout_)}, 1);
   ExpectPlanned({.layout = &layout_, .runs = alone.shard(0).runs, .shards = &alone}, 1);
 }
 
-TEST_F(WholeMatricesTest, ARankOfSeveralAllocatesWhatIsPlanned) {
+TEST_F(WholeMatricesTest, AllocatesAsPlannedOfSeveral) {
   for (const int ranks : {2, 3}) {
     NobodyElse nobody(ranks);
     const ShardPlan shards = Shards(ranks);
@@ -114,7 +114,7 @@ TEST_F(WholeMatricesTest, ARankOfSeveralAllocatesWhatIsPlanned) {
   }
 }
 
-TEST_F(WholeMatricesTest, TheOtherRanksErrorEndsTheStep) {
+TEST_F(WholeMatricesTest, EndsStepOnOtherRanksError) {
   NobodyElse nobody(2);
   nobody.FailWith(absl::AbortedError("rank 1 failed"));
   const ShardPlan shards = Shards(2);

@@ -21,12 +21,12 @@ TEST(SignsTest, VotesAreTheSignsOfCoefficients) {
   EXPECT_THAT(update.signs, ElementsAre(1, -1, -1, 1));
 }
 
-TEST(SignsTest, ASingleZeroCountsAsPlus) {
+TEST(SignsTest, CountsZeroAsPlus) {
   EXPECT_THAT(SignsOf(2, {1, 2}, {0.0f, -1.0f}).signs, ElementsAre(1, -1));
   EXPECT_THAT(SignsOf(2, {1, 2}, {-0.0f, -1.0f}).signs, ElementsAre(1, -1));
 }
 
-TEST(SignsTest, ABlockOfZerosCastsNoVote) {
+TEST(SignsTest, OmitsBlockOfZeros) {
   const SignUpdate update = SignsOf(2, {0, 1, 5, 6}, {0.0f, -0.0f, 1.0f, 1.0f});
   EXPECT_THAT(update.positions, ElementsAre(0, 0, 5, 6));
   EXPECT_THAT(update.signs, ElementsAre(0, 0, 1, 1));
