@@ -55,7 +55,7 @@ def test_by_default_it_carries_the_files_unchanged():
 
 @pytest.mark.parametrize("path", ["dashboards/distro.json", "consoles/distro.lib", "parameters/distro-alerts.yml"])
 @pytest.mark.parametrize("change", [lambda file: file.unlink(), lambda file: file.write_text(file.read_text() + "\n")], ids=["missing", "old"])
-def test_it_does_not_install_without_what_is_generated(tmp_path, path, change):
+def test_refuses_to_install_without_generated_files(tmp_path, path, change):
     chart = shutil.copytree(MONITORING, tmp_path / "distro-monitoring")
     change(chart / path)
     with pytest.raises(helm.HelmRenderError, match=f"{path} is missing or .*: run scripts/generate_dashboards"):

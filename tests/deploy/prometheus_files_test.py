@@ -76,7 +76,7 @@ def lost(document):
     return dropped(document, json.loads(JSONEncoder().encode(Dashboard.from_json(document))))
 
 
-def test_a_sum_that_is_not_current_is_named(tmp_path):
+def test_names_outdated_sum(tmp_path):
     """That those in git are current: conftest.py."""
     lines = (CHART / "generated.sha256").read_text().splitlines(keepends=True)
     recorded = tmp_path / "generated.sha256"

@@ -135,78 +135,6 @@ def test_release_knows_its_parts():
         assert done.returncode == 2 and "--help" in done.stderr, flags
 
 
-def on_system(tmp_path, os_release, *flags):
-    """What install_dependencies does where /etc/os-release is another; in a mount namespace of its own."""
-    other = tmp_path / "os-release"
-    other.write_text(os_release)
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$0" /etc/os-release && exec "$@"', other,
-               SOURCE / "scripts/install_dependencies", "--dry_run", *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if "unshare:" in done.stderr or "mount:" in done.stderr:
-        pytest.skip(f"this machine allows no mount namespace: {done.stderr.strip()}")
-    return done
-
-
-@pytest.mark.parametrize("os_release, named", [
-    ('PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n', "Ubuntu 24.04.1 LTS"),
-    ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n', "Debian GNU/Linux 13 (trixie)"),
-    ("", "without /etc/os-release")])
-def test_refuses_other_system_first(tmp_path, os_release, named):
-    done = on_system(tmp_path, os_release)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert f"this system is {named}, " in done.stderr and "supported is Debian 12 (bookworm) on x86-64" in done.stderr
-
-
-def test_debian_12_is_supported(tmp_path):
-    assert on_system(tmp_path, 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n').returncode == 0
-
-
-def test_distro_data_asks_for_no_system(tmp_path):
-    assert on_system(tmp_path, "ID=other\n", "--only_data").returncode == 0
-
-
-def test_versions_are_equal():
-    """CMake's is that of programs, wheel and packages; what cannot read it says the same."""
-    def said(path, pattern):
-        return set(re.findall(pattern, (SOURCE / path).read_text(), re.M))
-    version = said("CMakeLists.txt", r"project\(distro VERSION (\S+)")
-    assert len(version) == 1
-    for chart in (SOURCE / "helm").glob("*/Chart.yaml"):
-        assert said(chart, r'^(?:version|appVersion): "?([^\s"]+)"?$') == version, chart
-    assert said("docker/compose.yaml", r"DISTRO_TAG:-([^}]+)}") == version
-    for dockerfile in (SOURCE / "docker").glob("*.Dockerfile"):
-        assert said(dockerfile, r"^ARG VERSION=(\S+)$") == version, dockerfile
-    assert said("CHANGELOG.md", r"\A(?:.*\n)*?## (\S+)") == version, "the newest section"
-
-
-def release(*flags, path=None):
-    environment = {**os.environ, **({"PATH": path} if path else {})}
-    return subprocess.run([SOURCE / "scripts/release", *flags], capture_output=True, text=True, env=environment)
-
-
-def test_release_says_what_it_cannot_make_before_it_makes_anything(tmp_path):
-    """Without Buildah and Podman; into a folder that holds something."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("bash", "cat", "dirname", "git", "grep", "ls", "realpath", "sed", "env"):
-        (tools / name).symlink_to(shutil.which(name))
-    out = tmp_path / "out"
-    done = release("--out", out, "--uncommitted", path=str(tools))
-    assert (done.returncode, done.stdout) == (3, "") and "--without images" in done.stderr, done.stderr
-    assert not out.exists()
-    out.mkdir()
-    (out / "kept").touch()
-    done = release("--out", out, "--uncommitted", "--without", "images")
-    assert done.returncode == 3 and "is not empty" in done.stderr
-    assert [path.name for path in out.iterdir()] == ["kept"]
-
-
-def test_release_knows_its_parts():
-    for flags in (["--without", "nothing"], ["--without", "deb", "--without", "deb"], ["--bogus"]):
-        done = release(*flags)
-        assert done.returncode == 2 and "--help" in done.stderr, flags
-
-
 def test_installs_what_distro_data_needs_alone(tmp_path):
     said = dry_run(tmp_path, "--only_data")
     assert ".deps/data" in said
@@ -228,7 +156,7 @@ def test_reproduce_names_real_files():
     assert [name for name in named if not os.access(SOURCE / "bench" / name, os.R_OK)] == []
 
 
-def test_every_table_of_the_long_form_has_its_place_on_one_of_the_pages():
+def test_long_form_has_place_for_each_table():
     script = (SOURCE / "scripts/reproduce").read_text()
     long_form = script.rpartition("\nelse\n")[2]
     made = set(re.findall(r"^  table (\w+)", long_form, re.M)) - {"study", "learning"}

@@ -66,7 +66,7 @@ class TableTest(unittest.TestCase):
             with self.assertRaises(SystemExit):
                 page.fill(file, {"three": "nothing"})
 
-    def test_a_table_goes_to_the_page_that_has_its_place(self):
+    def test_puts_each_table_on_page_with_its_place(self):
         with tempfile.TemporaryDirectory() as folder:
             pages = [pathlib.Path(folder) / name for name in ("a.md", "b.md")]
             for file, name in zip(pages, ("one", "two")):

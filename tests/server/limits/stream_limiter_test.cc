@@ -58,7 +58,7 @@ void ExpectStopped(const Client& client, StatusCode code, const std::string& rea
   EXPECT_EQ(ReasonOf(*client.stopped), reason);
 }
 
-TEST_F(StreamLimiterTest, AWorkersNewerUploadEndsTheOlder) {
+TEST_F(StreamLimiterTest, EndsOlderUploadOfWorker) {
   Client first(&limiter_, "a", 1), other(&limiter_, "b", 1);
   Client second(&limiter_, "a", 1);
   ExpectStopped(first, StatusCode::kUnavailable, "limit");
@@ -69,7 +69,7 @@ TEST_F(StreamLimiterTest, AWorkersNewerUploadEndsTheOlder) {
   EXPECT_FALSE(second.stopped);
 }
 
-TEST_F(StreamLimiterTest, ANewerProcessesUploadEndsThatOfTheOlder) {
+TEST_F(StreamLimiterTest, StopsUploadOfOlderProcess) {
   Client first(&limiter_, "a", 1);
   Client second(&limiter_, "a", 2);
   ExpectStopped(first, StatusCode::kAborted, "replaced");
@@ -88,7 +88,7 @@ TEST_F(StreamLimiterTest, KindsHaveTheirOwnPlaces) {
   EXPECT_TRUE(Client(&limiter_, StreamKind::kSubscription).refused.ok());
 }
 
-TEST_F(StreamLimiterTest, TheOldestStreamWithoutAHeaderMakesRoom) {
+TEST_F(StreamLimiterTest, StopsOldestWithoutHeader) {
   Client worker(&limiter_, "a", 1), oldest(&limiter_), newer(&limiter_);
   Client next(&limiter_);
   EXPECT_TRUE(next.refused.ok());
@@ -104,7 +104,7 @@ TEST_F(StreamLimiterTest, PlacesOfWorkersAreNotTaken) {
   EXPECT_FALSE(a.stopped || b.stopped || c.stopped);
 }
 
-TEST_F(StreamLimiterTest, WhatStallsIsSweptAndMakesRoom) {
+TEST_F(StreamLimiterTest, SweepsStalledStreams) {
   Client silent(&limiter_, "a", 1), busy(&limiter_, "b", 1),
       follower(&limiter_, StreamKind::kSubscription);
   clock_.Advance(absl::Seconds(9));
@@ -124,7 +124,7 @@ TEST_F(StreamLimiterTest, WhatStallsIsSweptAndMakesRoom) {
   EXPECT_FALSE(silent.stopped) << "stopped twice";
 }
 
-TEST_F(StreamLimiterTest, WhatWaitsForUsDoesNotStall) {
+TEST_F(StreamLimiterTest, SparesPausedStream) {
   Client client(&limiter_, StreamKind::kSnapshot);
   client.stream->PauseTimeout();
   clock_.Advance(absl::Hours(1));
@@ -136,7 +136,7 @@ TEST_F(StreamLimiterTest, WhatWaitsForUsDoesNotStall) {
   ExpectStopped(client, StatusCode::kDeadlineExceeded, "stalled");
 }
 
-TEST_F(StreamLimiterTest, AWorkersRateIsThatOfAllItsStreams) {
+TEST_F(StreamLimiterTest, SharesRateAmongStreams) {
   absl::Status status;
   uint64_t taken = 0;
   for (int i = 0; i < 100 && status.ok(); ++i) {
@@ -160,7 +160,7 @@ TEST_F(StreamLimiterTest, TinyMessagesAreNotFree) {
   EXPECT_EQ(messages, (4 << 20) / 256);
 }
 
-TEST_F(StreamLimiterTest, AnEndedStreamIsNotStopped) {
+TEST_F(StreamLimiterTest, SparesEndedStream) {
   Client client(&limiter_, "a", 1);
   client.stream = nullptr;
   EXPECT_EQ(limiter_.open(StreamKind::kUpload), 0);
@@ -205,7 +205,7 @@ TEST_F(StreamLimiterTest, StreamsComeAndGoOnManyThreads) {
     EXPECT_EQ(limiter_.open(kind), 0);
 }
 
-TEST_F(StreamLimiterTest, ANameMeasuresTwoLinksAndItsThirdEndsTheOldest) {
+TEST_F(StreamLimiterTest, StopsOldestOfThreeLinks) {
   std::vector<std::unique_ptr<Client>> links;
   for (const char* name : {"a", "a", "b", "a"}) {
     links.push_back(std::make_unique<Client>(&limiter_, StreamKind::kLink));

@@ -125,7 +125,7 @@ TEST_F(ManagerStatesTest, ReportsMustBeOfThisLog) {
 }
 
 // Only the record of the round counts, regardless of an archiver's report.
-TEST_F(ManagerStatesTest, TheLogConfirmsTheHashesOfItsRounds) {
+TEST_F(ManagerStatesTest, ConfirmsHashesOfLoggedRounds) {
   OpenRound(Config(2), {"a", "b"});
   Round({"a", "b"});
   Upload("a", 1, 5);

@@ -71,7 +71,7 @@ TEST_F(NextTaskTest, OnlySaysWhatTheRunWaitsFor) {
   EXPECT_EQ(control_.reason(), "starting");
 }
 
-TEST_F(NextTaskTest, AnOpenRoundWaitsUntilALeaseEnds) {
+TEST_F(NextTaskTest, WaitsUntilLeaseEnds) {
   Open();
   const RoundTask task = Next(Seconds(1));
   EXPECT_EQ(task.kind, RoundTask::kNone);
@@ -79,7 +79,7 @@ TEST_F(NextTaskTest, AnOpenRoundWaitsUntilALeaseEnds) {
   EXPECT_EQ(task.at, Seconds(30));
 }
 
-TEST_F(NextTaskTest, ADrainEndsWhenNoRoundIsOpen) {
+TEST_F(NextTaskTest, EndsDrainWithoutOpenRound) {
   control_.Drain(Seconds(60));
   EXPECT_EQ(Next(Seconds(0)).kind, RoundTask::kDrained);
 }

@@ -164,7 +164,7 @@ TEST_F(RoundTest, KeepsClosedSegment) {
   EXPECT_EQ(Included(1), "abc");
 }
 
-TEST_F(RoundTest, WhoSendsNothingYetHasTheWeightOfItsState) {
+TEST_F(RoundTest, IgnoresPromotionBeforeUpdate) {
   round_.EndProbation("c");
   round_.EndProbation("z");
   EXPECT_TRUE(Next().enough_can_come);
@@ -218,19 +218,19 @@ class DataWeightTest : public RoundTest {
   }
 };
 
-TEST_F(DataWeightTest, AnUpdateCountsByItsWorkersData) {
+TEST_F(DataWeightTest, FollowsWorkersData) {
   for (const char* name : {"a", "b", "c"}) Send(name, Restrictions{});
   EXPECT_THAT(WeightsOf(0), ElementsAre(8, 4, 15));
 }
 
-TEST_F(DataWeightTest, WhoIsDoubtedCountsOneAndWhoIsOnProbationNothing) {
+TEST_F(DataWeightTest, IsOneIfDoubted) {
   Send("a", Restrictions{.doubted = true});
   Send("b", Restrictions{});
   Send("c", Restrictions{.probation = true});
   EXPECT_THAT(WeightsOf(0), ElementsAre(1, 4));
 }
 
-TEST_F(DataWeightTest, AWeightIsFixedWithTheFirstBytes) {
+TEST_F(DataWeightTest, IsFixedWithFirstBytes) {
   Send("a", Restrictions{});
   EXPECT_TRUE(members_.Join(Identity("a"), "data", Seconds(0), /*own_tokens=*/1).ok());
   round_.SetExpected(members_);
@@ -255,7 +255,7 @@ class WindowTest : public RoundTest {
   }
 };
 
-TEST_F(WindowTest, AnUpdateCountsByItsStepsAndTheRecordSaysBoth) {
+TEST_F(WindowTest, WeighsUpdateBySteps) {
   ASSERT_TRUE(Begin("a", 10, Restrictions{}).ok());
   ASSERT_TRUE(Begin("b", 3, Restrictions{}).ok());
   for (const char* name : {"a", "b"}) {
@@ -287,13 +287,13 @@ TEST_F(WindowTest, StepsAreFixedWithTheFirstBytes) {
   EXPECT_TRUE(Begin("a", 4, Restrictions{}).ok());
 }
 
-TEST_F(WindowTest, WhoIsDoubtedCountsAsOneStep) {
+TEST_F(WindowTest, WeighsDoubtedAsOneStep) {
   ASSERT_TRUE(Begin("a", 10, Restrictions{.doubted = true}).ok());
   Put("a", 0);
   EXPECT_THAT(WeightsOf(0), ElementsAre(1));
 }
 
-TEST_F(WindowTest, AWorkerOnProbationThatIsDoubtedCountsAsOneStepAfterIt) {
+TEST_F(WindowTest, CountsDoubtedWorkerAsOneStepAfterProbation) {
   ASSERT_TRUE(Begin("c", 10, {.probation = true, .doubted = true}).ok());
   Put("c", 0);
   round_.EndProbation("c");

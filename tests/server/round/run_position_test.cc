@@ -117,7 +117,7 @@ TEST_F(RunPositionTest, CapsFollowTheRecordBeforeAlone) {
   EXPECT_EQ(OpenStep(&position).deltas().caps(), CapsOf(2, {}));
 }
 
-TEST_F(RunPositionTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
+TEST_F(RunPositionTest, KeepsMediansWithoutCodes) {
   RunPosition position = Begun();
   OpenStep(&position);
   position.Finish(Commit({0, 151, 141}));
@@ -129,7 +129,7 @@ TEST_F(RunPositionTest, ARecordWithoutCodesKeepsTheMediansAlsoAfterARestart) {
   }
 }
 
-TEST_F(RunPositionTest, ARestartOpensTheRoundWithTheSameStep) {
+TEST_F(RunPositionTest, OpensEqualStepAfterRestart) {
   RunPosition position = Begun();
   for (const std::vector<uint32_t>& medians :
        std::vector<std::vector<uint32_t>>{{0, 151, 141}, {150, 0, 145}, {0, 0, 0}}) {
