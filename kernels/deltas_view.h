@@ -27,9 +27,20 @@ struct SegmentDeltas {
   absl::Span<const uint32_t> offsets;  // [B + 1], on the host
   DeltasView view;                     // of all its blocks, in the backend's memory
 };
-inline SegmentDeltas OnHost(const DeltaResult& result) {
+// `at` finds each array of the result in the backend's memory; it is called in one order.
+template <typename At>
+SegmentDeltas ViewAt(const DeltaResult& result, At at) {
   return {.offsets = result.offsets,
-          .view = ViewOf(result, {.first = 0, .count = result.blocks()})};
+          .view = {.offsets = at(result.offsets),
+                   .positions = at(result.positions),
+                   .signs = at(result.signs),
+                   .levels = at(result.levels),
+                   .codes = at(result.codes)}};
+}
+// A result where it is, in host memory.
+template <typename Result>
+auto OnHost(const Result& result) {
+  return ViewAt(result, [](const auto& array) { return absl::MakeConstSpan(array); });
 }
 // The blocks `blocks` of the segment.
 inline DeltasView ViewOf(const SegmentDeltas& deltas, BlockRange blocks) {

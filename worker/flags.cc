@@ -81,7 +81,8 @@ std::vector<Flag> Flags(WorkerOptions* o) {
            "(docs/fsdp.md). 0: one; with --device cuda one per GPU, which is also the maximum."},
       {.name = "sharding",
        .value = ParsedAs(&fsdp->sharding, ParseSharding, Name(fsdp->sharding)),
-       .help = "What is divided among the ranks: no_shard nothing, shard_optimizer the momentum, "
+       .help = "What is divided among the ranks: no_shard nothing, shard_optimizer the optimizer's "
+               "state, "
                "shard_grad_op also the gradients, full_shard also the parameters.",
        .choices = {"no_shard", "shard_optimizer", "shard_grad_op", "full_shard"}},
       {.name = "param_dtype",
@@ -109,7 +110,8 @@ std::vector<Flag> Flags(WorkerOptions* o) {
       {.name = "cpu_offload",
        .value = &fsdp->cpu_offload,
        .help =
-           "With --device cuda: parameters and momentum stay in the host's memory, and its CPU "
+           "With --device cuda: parameters and the optimizer's state stay in the host's memory, "
+           "and its CPU "
            "compresses and applies. Less GPU memory; every step moves parameters and gradients."},
       {.name = "rank_timeout",
        .value = &o->node.rank_timeout,
@@ -130,8 +132,9 @@ std::vector<Flag> Flags(WorkerOptions* o) {
        .help = "Number of newest folders round-N to keep in --checkpoint_dir; 0: all."},
       {.name = "state_dir",
        .value = &o->state_dir,
-       .help = "Store the worker's own state (momentum, name) here, from which a restarted process "
-               "continues.",
+       .help =
+           "Store the worker's own state (optimizer, name) here, from which a restarted process "
+           "continues.",
        .takes = Takes::kFolder},
       {.name = "state_interval_rounds",
        .value = &o->state_interval_rounds,

@@ -5,8 +5,8 @@ of a screening. Continues where it stopped: a finished run is a line of results/
     bench/convergence/study.py --build build/release --text FILE --out build/study             runs what is missing, the most important first
     bench/convergence/study.py ... --question kept --question attackers                         only those
     bench/convergence/study.py ... --short                                                      two runs of a hundred steps, also if finished before
-    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes the finished runs into this page
-                                                                                                and README.md beside this file
+    bench/convergence/study.py ... --report docs/learning.md                                    runs nothing: writes the finished runs into README.md
+                                                                                                beside this file, and draws the page's images
 
 Every question (questions.py) prints a table; tuning.py has the methods and how they are tuned, lab.py models, tokens and steps of all runs. A
 second --text is the one of the question `sizes`.
@@ -93,7 +93,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="parallel runs, one core each")
     parser.add_argument("--question", action="append", choices=QUESTIONS, help="default: all")
     parser.add_argument("--short", action="store_true", help="only AdamW and signs once, a hundred steps")
-    parser.add_argument("--report", type=pathlib.Path, help="page that gets tables of the finished runs; its folder's images are drawn")
+    parser.add_argument("--report", type=pathlib.Path, help="page whose folder gets the images; the tables of the finished runs go into README.md beside this file")
     options = parser.parse_args()
     results = options.out / "results" if options.short else options.results
     lab = Lab(options.build, options.text, options.out, results, jobs=0 if options.report else options.jobs)

@@ -24,14 +24,4 @@ using DecodedRound = std::variant<std::vector<DeltaResult>, std::vector<Votes>>;
 absl::StatusOr<DecodedRound> DecodeRound(const Layout& layout, const v1::RoundHeader& header,
                                          absl::Span<const SharedBytes> payloads, int threads);
 
-// Calls the function of the method that a DecodedRound is of:
-//   std::visit(OfMethod{[](const std::vector<DeltaResult>& deltas) {...},
-//                       [](const std::vector<Votes>& votes) {...}}, decoded);
-template <typename... Functions>
-struct OfMethod : Functions... {
-  using Functions::operator()...;
-};
-template <typename... Functions>
-OfMethod(Functions...) -> OfMethod<Functions...>;
-
 }  // namespace distro

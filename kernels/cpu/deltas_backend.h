@@ -1,4 +1,5 @@
-// DeltaBackend on the CPU: deltas.h, and delta_transform.h with the fastest kernels this CPU runs.
+// DeltaBackend on the CPU: deltas_compress.h, and deltas_transform.h with the fastest kernels that
+// this CPU runs.
 #pragma once
 
 #include <memory>

@@ -170,10 +170,4 @@ void SquaresOfDifference(absl::Span<const float> a, absl::Span<const float> b,
       a.size(), [a = a.data(), b = b.data()](size_t i) { return a[i] - b[i]; }, sums);
 }
 
-double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b) {
-  std::vector<double> sums(PiecesOf(static_cast<int64_t>(a.size())));
-  SquaresOfDifference(a, b, absl::MakeSpan(sums));
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
 }  // namespace distro

@@ -44,7 +44,5 @@ int64_t SubtractReturned(const MatrixShape& matrix, BlockRange blocks, const Del
 void Squares(absl::Span<const float> a, absl::Span<double> sums);
 void SquaresOfDifference(absl::Span<const float> a, absl::Span<const float> b,
                          absl::Span<double> sums);
-// The sum of these pieces of (a - b)^2, first to last.
-double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b);
 
 }  // namespace distro

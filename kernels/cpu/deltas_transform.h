@@ -5,7 +5,7 @@
 //   transform.AppendLargest(matrix, a, cap, &update);              // the update to send
 //   transform.SubtractReturned(matrix, blocks, sent, result, e);   // error feedback
 //
-// Arrays and block ranges are as in deltas.h. Not thread-safe: holds scratch memory.
+// Arrays and block ranges are as in deltas_compress.h. Not thread-safe: holds scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class DeltaTransform {
   DeltaTransform() : DeltaTransform(SupportedVectorKernels().back()) {}
   explicit DeltaTransform(const VectorKernels& kernels) : transform_(*kernels.transform) {}
 
-  // As AppendLargest in deltas.h, applied to the DCT of each block.
+  // As AppendLargest in deltas_compress.h, applied to the DCT of each block.
   void AppendLargest(const MatrixShape& matrix, absl::Span<const float> a, uint8_t cap,
                      DeltaUpdate* update);
 

@@ -24,9 +24,12 @@ struct SegmentVotes {
   absl::Span<const uint32_t> offsets;  // [B + 1], on the host
   VotesView view;                      // of all its blocks, in the backend's memory
 };
-inline SegmentVotes OnHost(const Votes& votes) {
+template <typename At>
+SegmentVotes ViewAt(const Votes& votes, At at) {  // as for deltas
   return {.offsets = votes.offsets,
-          .view = {.offsets = votes.offsets, .positions = votes.positions, .values = votes.values}};
+          .view = {.offsets = at(votes.offsets),
+                   .positions = at(votes.positions),
+                   .values = at(votes.values)}};
 }
 
 // DataLoss: Backend::ApplyVotes or ApplyDeltas found an invalid block in a result that was decoded.

@@ -31,7 +31,8 @@ struct RecordPaths {
 
 // Writes one file and makes it durable under its final name, or removes it. Unless stated
 // otherwise, every status has the reason "disk", and a new writer may write the same bytes again.
-// A round's record is begun and committed by RoundLog.
+// A round's record is made by RoundLog::Begin and ended by
+// RoundLog::Commit, never by Publish, which does not check the header.
 class RecordWriter {
  public:
   using FsyncObserver = std::function<void(absl::Duration)>;

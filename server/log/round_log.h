@@ -7,8 +7,8 @@
 //   *.tmp                 a record that was not committed; removed when the log is opened. The same
 //                         name at each try, so that an error that stays has the same message.
 //
-// One thread (the round thread) calls WriteStart, Begin and Commit; one other thread may
-// call Prune. Reading is thread-safe and concurrent with both.
+// One thread (the round thread) calls WriteStart, Begin and Commit; one other thread may call
+// Prune. Reading is thread-safe and concurrent with both.
 #pragma once
 
 #include <cstdint>

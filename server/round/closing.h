@@ -1,5 +1,5 @@
-// Closes segments of the open round: removes their payloads from the round under the manager's
-// mutex, and combines them outside the mutex on several threads.
+// Closes segments of the open round: removes their payloads from the round under the mutex of
+// SharedRun, and combines them outside the mutex on several threads.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ absl::Duration RoundThread::StepTakes() const {
 absl::StatusOr<absl::Duration> RoundThread::DoWhatIsDue() {
   while (true) {
     std::vector<ClosedSegment> closed;
-    const RoundTask task = FindTask(&closed);
+    const RoundTask task = TakeTask(&closed);
     if (task.kind == RoundTask::kNone) return task.at;
     if (absl::Status status = Do(task, closed); !status.ok()) {
       DISTRO_RETURN_IF_ERROR(HandleError(status));
@@ -51,7 +51,7 @@ absl::StatusOr<absl::Duration> RoundThread::DoWhatIsDue() {
   }
 }
 
-RoundTask RoundThread::FindTask(std::vector<ClosedSegment>* closed) {
+RoundTask RoundThread::TakeTask(std::vector<ClosedSegment>* closed) {
   const absl::Duration now = shared_->now();
   const SharedRun::Lock run(shared_);
   Membership& members = run->workers.members();
@@ -94,7 +94,7 @@ absl::Status RoundThread::HandleError(const absl::Status& error) {
 absl::Status RoundThread::Do(const RoundTask& task, absl::Span<const ClosedSegment> closed) {
   switch (task.kind) {
     case RoundTask::kNone:
-    case RoundTask::kExpire:  // FindTask did it
+    case RoundTask::kExpire:  // TakeTask did it
     case RoundTask::kEnter:
       break;
     case RoundTask::kAdmission:

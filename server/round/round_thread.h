@@ -45,8 +45,9 @@ class RoundThread {
 
  private:
   absl::StatusOr<absl::Duration> DoWhatIsDue();
-  // Does of the task what needs the mutex only. `closed`: what kClose has taken from the round.
-  RoundTask FindTask(std::vector<ClosedSegment>* closed);
+  // Returns the due task. Its part that needs only the mutex is done already: the state is shown,
+  // leases have expired, workers have entered, payloads of closed segments are in `closed`.
+  RoundTask TakeTask(std::vector<ClosedSegment>* closed);
   absl::Status Do(const RoundTask& task, absl::Span<const ClosedSegment> closed);
   // Returns OK if the step will be retried.
   absl::Status HandleError(const absl::Status& error);

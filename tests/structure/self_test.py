@@ -88,7 +88,7 @@ class ViolationTest(unittest.TestCase):
     def test_longest_name_that_fits_counts(self):
         self.assertEqual(checks.unit_of("server/options/options.cc"), "server/options")
         self.assertEqual(checks.unit_of("server/main.cc"), "server")
-        self.assertTrue(checks.judge_project("server/options/options.h", "server/service/call_desk.h"))
+        self.assertTrue(checks.judge_project("server/options/options.h", "server/service/call_checks.h"))
 
     def test_tests_use_what_they_mirror(self):
         self.assertEqual(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "common/method/codec/gap_codec.h"), [])

@@ -123,7 +123,7 @@ std::optional<DeltaReadings> Learner::delta_readings() const {
 
 absl::StatusOr<Learner::Kept> Learner::kept() const {
   if (!state_is_whole_)
-    return absl::FailedPreconditionError("a rank failed while it changed the momentum");
+    return absl::FailedPreconditionError("a rank failed while it changed the optimizer's state");
   Kept kept = {.elements = {},
                .optimizer = &*optimizer_,
                .copies = {},

@@ -1,6 +1,6 @@
 // A worker's node: the model on R ranks (docs/fsdp.md), one or more. The training thread calls the
 // operations of a round; the node runs each on all ranks' threads and waits for them. Results are
-// independent of sharding: parameters, state hash and, with equal momentum, payloads have the same
+// independent of sharding: parameters, state hash and, with equal states, payloads have the same
 // bits for every strategy and R.
 //
 // A rank that fails ends the node: the other ranks return, and the status, with reason
@@ -60,8 +60,8 @@ class Node final : public Learner {
     std::shared_ptr<const NodeDevices> devices = nullptr;
   };
 
-  // Plans the memory, then starts the ranks; parameters and momentum are 0. Layout and model must
-  // outlive the node and any stuck rank. InvalidArgument names the option. ResourceExhausted with
+  // Plans the memory, then starts the ranks; parameters and the rule's state are 0. Layout and
+  // model must outlive the node and any stuck rank. InvalidArgument names the option. ResourceExhausted with
   // reason `does_not_fit`: the plan needs more memory than available; names options that would fit.
   // FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
@@ -95,7 +95,9 @@ class Node final : public Learner {
   //   first  the step's first round
   absl::StatusOr<std::vector<double>> GradientRound(absl::Span<const TokenBatch> batches,
                                                     GradientAt at, bool first);
-  // After the last round: the gradient is the mean over all micro-batches. Returns its norm.
+  // After the last round: the gradient is the mean over all micro-batches. Returns its norm. With
+  // local steps, TakeGradient comes before another gradient at the copy, or not at all: the ranks
+  // then exchange their runs of the copy again.
   absl::StatusOr<double> FinishGradient(int64_t micro_batches);
   // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.
   absl::StatusOr<std::vector<double>> Losses(absl::Span<const TokenBatch> batches);

@@ -176,15 +176,12 @@ absl::Status Rank::Apply(const v1::StepParameters& step, const DecodedRound& dec
   for (const Tile& tile : updater_->tiles()) {
     const absl::Span<float> part = parameter_spans_[tile.part];
     uint32_t* const invalid = invalid_->device().data();
-    std::visit(OfMethod{[&](const std::vector<DeltaResult>&) {
-                          const auto of = [&](SegmentId s) { return result_->DeltasOf(s); };
-                          updater_->Update(tile, step, of, backend, part, invalid);
-                        },
-                        [&](const std::vector<Votes>&) {
-                          const auto of = [&](SegmentId s) { return result_->VotesOf(s); };
-                          updater_->Update(tile, step, of, backend, part, invalid);
-                        }},
-               decoded);
+    std::visit(
+        [&]<typename Result>(const std::vector<Result>&) {
+          const auto of = [&](SegmentId s) { return result_->Of<Result>(s); };
+          updater_->Update(tile, step, of, backend, part, invalid);
+        },
+        decoded);
     updater_->Hash(tile, backend, part, &hashes_->device()[updater_->parts()[tile.part].tensor]);
   }
   invalid_->CopyOut();

@@ -49,8 +49,8 @@ class Rank {
     BatchShape micro_batch;
   };
 
-  // Parameters and momentum are 0. `copy`: allocates a copy of the parameters. ResourceExhausted:
-  // no memory; names its purpose.
+  // Parameters and the rule's state are 0. `copy`: allocates a copy of the parameters.
+  // ResourceExhausted: no memory; names its purpose.
   static absl::StatusOr<std::unique_ptr<Rank>> Create(const NodeOptions& options, bool copy,
                                                       const Dependencies& deps);
 
@@ -113,7 +113,7 @@ class Rank {
   RankBuffer parameters_;
   RankBuffer gradient_;
   RankBuffer host_gradient_;          // with cpu_offload: of what is compressed
-  std::vector<RankBuffer> elements_;  // of the rule: the momentum
+  std::vector<RankBuffer> elements_;  // of the rule
   RankBuffer copy_;
   RunSpans parameter_spans_;               // of parameter_shard_
   std::vector<int64_t> gradient_offsets_;  // of optimizer_shard_

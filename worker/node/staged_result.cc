@@ -2,71 +2,39 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/types/span.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "kernels/block_site.h"
 
 namespace distro::worker {
-namespace {
 
-constexpr size_t kAlignment = 64;  // of an array among those of its segment
-
-size_t PaddedBytes(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-using Arrays = absl::InlinedVector<absl::Span<const char>, 5>;
-
-template <typename... T>
-Arrays ArraysOf(const std::vector<T>&... arrays) {
-  return {
-      absl::MakeSpan(reinterpret_cast<const char*>(arrays.data()), arrays.size() * sizeof(T))...};
+StagedResult::Arrays StagedResult::ArraysOf(SegmentId segment) const {
+  Arrays arrays;
+  std::visit(
+      [&](const auto& results) {
+        ViewAt(results[segment.value()], [&]<typename T>(const std::vector<T>& array) {
+          arrays.emplace_back(reinterpret_cast<const char*>(array.data()),
+                              array.size() * sizeof(T));
+          return absl::MakeConstSpan(array);
+        });
+      },
+      *decoded_);
+  return arrays;
 }
 
-// In the order in which they lie in memory.
-Arrays ArraysOf(const DecodedRound& decoded, SegmentId segment) {
-  return std::visit(OfMethod{[&](const std::vector<DeltaResult>& deltas) {
-                               const DeltaResult& result = deltas[segment.value()];
-                               return ArraysOf(result.offsets, result.positions, result.signs,
-                                               result.levels, result.codes);
-                             },
-                             [&](const std::vector<Votes>& all) {
-                               const Votes& votes = all[segment.value()];
-                               return ArraysOf(votes.offsets, votes.positions, votes.values);
-                             }},
-                    decoded);
-}
-
-size_t PackedBytes(const Arrays& arrays) {
+size_t StagedResult::PackedBytes(const Arrays& arrays) {
   size_t bytes = 0;
   for (const auto array : arrays) bytes += PaddedBytes(array.size());
   return bytes;
 }
 
-void Pack(const Arrays& arrays, char* to) {
+void StagedResult::Pack(const Arrays& arrays, char* to) {
   for (const auto array : arrays) {
     std::copy(array.begin(), array.end(), to);
     to += PaddedBytes(array.size());
   }
 }
-
-// Reads packed arrays as those that were packed.
-class PackedReader {
- public:
-  explicit PackedReader(const char* at) : at_(at) {}
-  template <typename T>
-  absl::Span<const T> Next(const std::vector<T>& packed) {
-    const char* const array = std::exchange(at_, at_ + PaddedBytes(packed.size() * sizeof(T)));
-    return {reinterpret_cast<const T*>(array), packed.size()};
-  }
-
- private:
-  const char* at_;
-};
-
-}  // namespace
 
 StagedResult::StagedResult(Device* device, std::vector<SegmentId> order)
     : device_(device),
@@ -81,7 +49,7 @@ absl::Status StagedResult::Take(const DecodedRound* decoded, int threads) {
   DISTRO_RETURN_IF_ERROR(Reserve());
   char* const pinned = static_cast<char*>(pinned_.data());
   RunParallel(threads, static_cast<int64_t>(order_.size()), [&](int /*thread*/, int64_t i) {
-    Pack(ArraysOf(*decoded_, order_[i]), pinned + places_[i].begin);
+    Pack(ArraysOf(order_[i]), pinned + places_[i].begin);
   });
   Start(0);
   return absl::OkStatus();
@@ -91,7 +59,7 @@ absl::Status StagedResult::Reserve() {
   places_.clear();
   size_t end = 0, most = 0;
   for (const SegmentId segment : order_) {
-    const Place place = {.begin = end, .bytes = PackedBytes(ArraysOf(*decoded_, segment))};
+    const Place place = {.begin = end, .bytes = PackedBytes(ArraysOf(segment))};
     places_.push_back(place);
     end += place.bytes;
     most = std::max(most, place.bytes);
@@ -124,28 +92,6 @@ const char* StagedResult::Request(SegmentId segment) {
     if (*current_ + 1 < order_.size()) Start(*current_ + 1);
   }
   return static_cast<const char*>(on_device_[*current_ % 2].data());
-}
-
-SegmentVotes StagedResult::VotesOf(SegmentId segment) {
-  const Votes& votes = std::get<std::vector<Votes>>(*decoded_)[segment.value()];
-  if (!device_->has_own_memory()) return OnHost(votes);
-  PackedReader packed(Request(segment));
-  return {.offsets = votes.offsets,
-          .view = {.offsets = packed.Next(votes.offsets),
-                   .positions = packed.Next(votes.positions),
-                   .values = packed.Next(votes.values)}};
-}
-
-SegmentDeltas StagedResult::DeltasOf(SegmentId segment) {
-  const DeltaResult& result = std::get<std::vector<DeltaResult>>(*decoded_)[segment.value()];
-  if (!device_->has_own_memory()) return OnHost(result);
-  PackedReader packed(Request(segment));
-  return {.offsets = result.offsets,
-          .view = {.offsets = packed.Next(result.offsets),
-                   .positions = packed.Next(result.positions),
-                   .signs = packed.Next(result.signs),
-                   .levels = packed.Next(result.levels),
-                   .codes = packed.Next(result.codes)}};
 }
 
 }  // namespace distro::worker

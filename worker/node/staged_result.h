@@ -5,16 +5,20 @@
 //
 //   StagedResult result(device, updater.SegmentOrder());
 //   DISTRO_RETURN_IF_ERROR(result.Take(&decoded, threads));
-//   for (SegmentId segment : updater.SegmentOrder()) ... result.VotesOf(segment) ...
+//   for (SegmentId segment : updater.SegmentOrder()) ... result.Of<Votes>(segment) ...
 //   DISTRO_RETURN_IF_ERROR(device->Finish());
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/method/decoded_round.h"
 #include "kernels/device.h"
@@ -36,10 +40,29 @@ class StagedResult final : public DeviceResult {
   // another segment is requested. Requires a segment of the constructor's order; it may be
   // requested several times in a row. One that is not next in the order, at the begin of a second
   // pass or after some that a pass leaves out, travels only now.
-  SegmentVotes VotesOf(SegmentId segment);
-  SegmentDeltas DeltasOf(SegmentId segment) override;
+  template <typename Result>
+  auto Of(SegmentId segment) {
+    const Result& result = std::get<std::vector<Result>>(*decoded_)[segment.value()];
+    if (!device_->has_own_memory()) return OnHost(result);
+    const char* at = Request(segment);
+    return ViewAt(result, [&at]<typename T>(const std::vector<T>& array) {
+      const char* const packed = std::exchange(at, at + PaddedBytes(array.size() * sizeof(T)));
+      return absl::MakeConstSpan(reinterpret_cast<const T*>(packed), array.size());
+    });
+  }
+  SegmentDeltas DeltasOf(SegmentId segment) override { return Of<DeltaResult>(segment); }
 
  private:
+  static constexpr size_t kAlignment = 64;  // of an array among those of its segment
+  static size_t PaddedBytes(size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  // A segment's arrays, in the order in which they lie in memory.
+  using Arrays = absl::InlinedVector<absl::Span<const char>, 5>;
+  Arrays ArraysOf(SegmentId segment) const;
+  static size_t PackedBytes(const Arrays& arrays);
+  static void Pack(const Arrays& arrays, char* to);
+
   // Where a segment's arrays lie in the page-locked memory, one after another.
   struct Place {
     size_t begin = 0;

@@ -98,6 +98,7 @@ absl::Status ModuleLearner::TakeGradient(const v1::StepParameters& step, int ind
 
 absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::Compress(RoundId round,
                                                                  const v1::StepParameters& step) {
+  ForgetPending();
   if (rule().takes_local_steps) {
     DISTRO_ASSIGN_OR_RETURN(const RunSpans module, module_->ReadElements());
     shards_.SetCopy(module);

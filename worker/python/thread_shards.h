@@ -5,7 +5,6 @@
 // threads live as long as a call.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 

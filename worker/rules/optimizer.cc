@@ -27,8 +27,9 @@ std::vector<Optimizer::Piece> Optimizer::PiecesOf(const Layout& layout,
   return pieces;
 }
 
-Optimizer::Optimizer(const Layout* layout, const UpdateRuleKind* kind, std::vector<RankRule> ranks)
-    : layout_(layout), kind_(kind), ranks_(std::move(ranks)), pieces_(PiecesOf(*layout, ranks_)) {}
+Optimizer::Optimizer(const Layout* layout, const UpdateRuleKind* kind,
+                     const std::vector<RankRule>& ranks)
+    : layout_(layout), kind_(kind), pieces_(PiecesOf(*layout, ranks)) {}
 
 bool Optimizer::TakePending(RoundId round) {
   if (!pending_.has_value() || pending_->round != round) return false;
@@ -65,17 +66,6 @@ std::vector<SharedBytes> Optimizer::Encode(int threads) const {
         kind_->encode(identity, pending_->k, PendingPieces(segment)));
   });
   return payloads;
-}
-
-std::vector<TensorPieces> Optimizer::elements() const {
-  std::vector<TensorPieces> arrays(kind_->element_arrays, TensorPieces(layout_->tensors().size()));
-  for (const RankRule& rank : ranks_) {
-    for (size_t array = 0; array < arrays.size(); ++array) {
-      for (size_t i = 0; i < rank.runs.size(); ++i)
-        arrays[array][rank.runs[i].tensor].push_back(rank.rule->elements()[array][i]);
-    }
-  }
-  return arrays;
 }
 
 }  // namespace distro::worker

@@ -13,7 +13,6 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/round_log/committed_round.h"
 #include "worker/rules/update_rule.h"
 
@@ -35,7 +34,7 @@ class Optimizer {
  public:
   // Everything is borrowed and outlives the optimizer. Requires rules of `kind` that together hold
   // every block exactly once. (Ranks with further copies are not passed.)
-  Optimizer(const Layout* layout, const UpdateRuleKind* kind, std::vector<RankRule> ranks);
+  Optimizer(const Layout* layout, const UpdateRuleKind* kind, const std::vector<RankRule>& ranks);
 
   // Sets the round of the rules' pending update. An earlier one counts as not included.
   void SetPending(const PendingRound& pending) { pending_ = pending; }
@@ -52,9 +51,6 @@ class Optimizer {
 
   // A segment's pending update, in the pieces held by the rules. Requires pending().
   BlockPieces PendingPieces(SegmentId segment) const;
-  // The rules' element arrays, borrowed: for every tensor its runs, in order. Requires rules in
-  // host memory.
-  std::vector<TensorPieces> elements() const;
 
   const Layout& layout() const { return *layout_; }
   const UpdateRuleKind& kind() const { return *kind_; }
@@ -71,7 +67,6 @@ class Optimizer {
 
   const Layout* const layout_;
   const UpdateRuleKind* const kind_;
-  const std::vector<RankRule> ranks_;
   const std::vector<Piece> pieces_;  // ascending by first_block: all blocks
   std::optional<PendingRound> pending_;
 };

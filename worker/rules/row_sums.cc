@@ -9,6 +9,9 @@
 namespace distro::worker {
 namespace {
 
+// Block rows whose difference is formed at once where there is no memory for a run's.
+constexpr int64_t kTileRows = 8;
+
 // The first block row of each tensor, among those of the model; then their number.
 std::vector<int64_t> FirstBlockRows(const Layout& layout) {
   std::vector<int64_t> first = {0};
@@ -40,30 +43,45 @@ RowSums::RowSums(RuleShard shard)
 }
 
 absl::Status RowSums::Of(const RunSpans& elements, absl::Span<double> rows) {
-  return Sum([&](size_t run) { return absl::Span<const float>(elements[run]); }, rows);
+  return Sum(
+      [&](size_t run, double* workspace, absl::Span<double> sums) {
+        shard_.backend->RowSums(shard_.runs[run].matrix, elements[run], workspace, sums);
+        return absl::OkStatus();
+      },
+      rows);
 }
 
 absl::Status RowSums::OfDifference(const RunSpans& a, const RunSpans& b, const RunSpans& scratch,
                                    absl::Span<double> rows) {
+  if (!scratch.empty()) {
+    for (size_t i = 0; i < shard_.runs.size(); ++i)
+      DISTRO_RETURN_IF_ERROR(shard_.inner->Subtract(a[i], b[i], scratch[i]));
+    return Of(scratch, rows);
+  }
   int64_t largest = 0;
-  for (const ShardRun& run : shard_.runs) largest = std::max(largest, run.matrix.elements);
-  DeviceBuffer own(shard_.device);
-  if (scratch.empty()) DISTRO_RETURN_IF_ERROR(own.Reserve(largest * sizeof(float)));
+  for (const ShardRun& run : shard_.runs)
+    largest = std::max(largest, kTileRows * kBlockSide * run.matrix.cols);
+  DeviceBuffer memory(shard_.device);
+  DISTRO_RETURN_IF_ERROR(memory.Reserve(largest * sizeof(float)));
   return Sum(
-      [&](size_t run) -> absl::StatusOr<absl::Span<const float>> {
-        const absl::Span<float> out =
-            scratch.empty() ? absl::MakeSpan(static_cast<float*>(own.data()), a[run].size())
-                            : scratch[run];
-        DISTRO_RETURN_IF_ERROR(shard_.inner->Subtract(a[run], b[run], out));
-        return out;
+      [&](size_t run, double* workspace, absl::Span<double> sums) -> absl::Status {
+        const MatrixShape& matrix = shard_.runs[run].matrix;
+        for (int64_t row = 0; row < matrix.BlocksDown(); row += kTileRows) {
+          const int64_t count = std::min(kTileRows, matrix.BlocksDown() - row);
+          const MatrixShape tile = MatrixOfRows(matrix, row, count);
+          const int64_t first = FirstElement(matrix, row);
+          const auto out = absl::MakeSpan(static_cast<float*>(memory.data()), tile.elements);
+          DISTRO_RETURN_IF_ERROR(shard_.inner->Subtract(a[run].subspan(first, tile.elements),
+                                                        b[run].subspan(first, tile.elements), out));
+          shard_.backend->RowSums(tile, out, workspace, sums.subspan(row, count));
+        }
+        return absl::OkStatus();
       },
       rows);
 }
 
 // All runs use one workspace: the device processes them in order.
-absl::Status RowSums::Sum(
-    absl::FunctionRef<absl::StatusOr<absl::Span<const float>>(size_t run)> elements_of,
-    absl::Span<double> rows) {
+absl::Status RowSums::Sum(RunSums enqueue, absl::Span<double> rows) {
   int64_t own_rows = 0, workspace = 0;
   for (const ShardRun& run : shard_.runs) {
     own_rows += run.block_rows;
@@ -75,9 +93,7 @@ absl::Status RowSums::Sum(
   int64_t first = 0;
   for (size_t i = 0; i < shard_.runs.size(); ++i) {
     const ShardRun& run = shard_.runs[i];
-    DISTRO_ASSIGN_OR_RETURN(const absl::Span<const float> elements, elements_of(i));
-    shard_.backend->RowSums(run.matrix, elements, scratch,
-                            sums_.device().subspan(first, run.block_rows));
+    DISTRO_RETURN_IF_ERROR(enqueue(i, scratch, sums_.device().subspan(first, run.block_rows)));
     first += run.block_rows;
   }
   sums_.CopyOut();

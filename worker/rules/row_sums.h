@@ -7,7 +7,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 #include "kernels/device.h"
@@ -24,16 +23,16 @@ class RowSums {
   //
   //   rows  f64 [block rows of the model, in manifest order]  out; only its own are written
   absl::Status Of(const RunSpans& elements, absl::Span<double> rows);
-  // The same of a - b, which is written to `scratch`; if that is empty, to memory of the call, run
-  // after run.
+  // The same of a - b, which is written to `scratch`; if that is empty, some block rows at a time,
+  // to memory of the call.
   absl::Status OfDifference(const RunSpans& a, const RunSpans& b, const RunSpans& scratch,
                             absl::Span<double> rows);
 
  private:
-  // `elements_of` enqueues what makes a run's elements, and returns them.
-  absl::Status Sum(
-      absl::FunctionRef<absl::StatusOr<absl::Span<const float>>(size_t run)> elements_of,
-      absl::Span<double> rows);
+  // `enqueue` enqueues the sums of a run; its workspace is as large as any run's needs.
+  using RunSums =
+      absl::FunctionRef<absl::Status(size_t run, double* workspace, absl::Span<double> sums)>;
+  absl::Status Sum(RunSums enqueue, absl::Span<double> rows);
 
   const RuleShard shard_;
   std::vector<int64_t> first_block_row_;  // [runs], among the block rows of the model

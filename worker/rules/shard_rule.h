@@ -37,7 +37,7 @@ class ShardRule {
   UpdateRule& rule() { return *rule_; }
   const UpdateRule& rule() const { return *rule_; }
   const std::vector<ShardRun>& runs() const { return shard_.runs; }
-  // To be set before the operations that use them.
+  // The learner sets them before the operations that use them.
   ShardArrays& arrays() { return arrays_; }
   const ShardArrays& arrays() const { return arrays_; }
 

@@ -71,7 +71,7 @@ absl::Status StateDir::SetAside(absl::string_view run_id, absl::string_view reas
   const std::string aside =
       absl::StrCat(path, run_id.empty() ? "" : absl::StrCat(".", run_id), ".aside");
   log_->Warning(
-      "the worker's state is set aside; the momentum starts at 0",
+      "the worker's state is set aside; the optimizer's state starts at 0",
       {{"reason", reason},
        {"kept_as", aside},
        {"remedy", run_id.empty() ? std::string()

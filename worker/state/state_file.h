@@ -26,7 +26,7 @@ struct WorkerState {
   std::string run_id;
   std::string worker;  // name
   EpochId epoch;       // the highest seen of the run
-  RoundId next_round;  // the first whose result is not in the momentum
+  RoundId next_round;  // the first whose result is not in the rule's state
   // Incarnations of the processes that sent the pending update.
   std::vector<uint64_t> senders = {};
   double pending_loss = 0;       // of the pending update

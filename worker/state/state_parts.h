@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
+#include "common/layout/tensor_buffer.h"
 #include "worker/rules/optimizer.h"
 #include "worker/rules/shard_rule.h"
 #include "worker/rules/update_rule.h"

@@ -98,8 +98,8 @@ class Trainer {
 
   // Evaluates, follows the run and trains until it is done; then writes the checkpoint and
   // evaluates again. If the log does not continue the parameters, it resyncs from a snapshot and
-  // keeps the momentum. Returns the final status of the exchange; `diverged` or `pruned`: a resync
-  // did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
+  // keeps the rule's state. Returns the final status of the exchange; `diverged` or `pruned`: a
+  // resync did not help. Cancelled: the exchange was stopped; a running evaluation or gradient is
   // cancelled at its next micro-batch. InvalidArgument: the aggregator announced samples that the
   // run does not allow. FailedPrecondition with reason `not_finite`: no step was finite in
   // kMostAbstentions rounds in a row, or in any round until the end. The checkpoint's own status,

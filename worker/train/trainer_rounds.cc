@@ -15,7 +15,7 @@ namespace distro::worker {
 
 absl::Status Trainer::Open(OpenedRound opened) {
   // Rounds that were over when this worker joined may arrive with their Open too, from the
-  // aggregator's memory. An update for them would be late, and its gradient twice in the momentum.
+  // aggregator's memory. An update for them would be late, and its gradient counted twice.
   if (opened.round.value() < deps_.run->head_round()) return absl::OkStatus();
   for (const auto* slots : {&opened.open.slots(), &opened.open.next_slots()}) {
     const std::optional<v1::Slot> slot = FindSlot(*slots, options_.worker);

@@ -33,7 +33,7 @@ class TrainingRun {
     Exchange* exchange;
     PhaseClock* phases;
     Log* log;
-    // Optional. Stores the worker's state; without it the momentum starts at 0.
+    // Optional. Stores the worker's state; without it the rule's state starts at 0.
     StateDir* state = nullptr;
     // Whether to fetch the run's companions, to write them beside checkpoints.
     bool wants_companions = false;
@@ -41,7 +41,7 @@ class TrainingRun {
     std::function<absl::Status()> ready = nullptr;
   };
 
-  // A state older than this many rounds is set aside: its momentum is of little use for the current
+  // A state older than this many rounds is set aside: it is of little use for the current
   // parameters.
   static constexpr uint64_t kOldestStateRounds = 1000;
 

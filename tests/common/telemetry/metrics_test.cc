@@ -158,8 +158,8 @@ TEST(ProcessMetricsTest, IsDocumented) {
 
 TEST(MetricsDocTest, FindsEveryDifference) {
   const std::string page =
-      "| `x_a_total` | counter | `kind` | A. More words. |\n"
-      "| `x_b` | gauge | | B. |\n| `x_gone` | gauge | | Gone. |\n| `y_other` | gauge | | O. |\n";
+      "| `x_a_total` | counter `kind` | A. More words. |\n"
+      "| `x_b` | gauge | B. |\n| `x_gone` | gauge | Gone. |\n| `y_other` | gauge | O. |\n";
   MetricsRegistry registry("x_");
   registry.AddCounter("a_total", "A.", {{"kind", "k"}});
   const auto faults = MetricsDocFaults(page, registry.Collect(), "x_");

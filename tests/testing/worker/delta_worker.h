@@ -50,7 +50,9 @@ struct DeltaWorker {
 
   // The pending update of the whole model.
   worker::PendingUpdate pending() const;
-  std::vector<TensorPieces> elements() const { return optimizer->elements(); }
+  std::vector<TensorPieces> elements() const {
+    return {PiecesOf(error), PiecesOf(first), PiecesOf(second)};
+  }
 
   const Llama model;
   const Layout layout;

@@ -118,6 +118,16 @@ void ShardedOptimizer::Restore(const TensorBuffer& momentum,
   if (pending.has_value()) optimizer_->SetPending({.round = pending->round, .k = pending->k});
 }
 
+std::vector<TensorPieces> ShardedOptimizer::elements() const {
+  TensorPieces pieces(layout_->tensors().size());
+  for (int rank = 0; rank < plan_.ranks(); ++rank) {
+    const std::vector<ShardRun>& runs = plan_.shard(rank).runs;
+    for (size_t i = 0; i < runs.size(); ++i)
+      pieces[runs[i].tensor].push_back(rules_[rank]->elements()[0][i]);
+  }
+  return {pieces};
+}
+
 TensorBuffer ShardedOptimizer::momentum() const {
   TensorBuffer whole(*layout_);
   for (int rank = 0; rank < plan_.ranks(); ++rank) {

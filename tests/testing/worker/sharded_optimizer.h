@@ -34,6 +34,8 @@ class ShardedOptimizer {
   void Restore(const TensorBuffer& momentum, const std::optional<worker::PendingUpdate>& pending);
 
   TensorBuffer momentum() const;
+  // The rules' momentum, borrowed: for every tensor its runs, in order; one array.
+  std::vector<TensorPieces> elements() const;
   // The pending update of the whole model; nullopt if there is none.
   std::optional<worker::PendingUpdate> pending() const;
   worker::Optimizer& optimizer() { return *optimizer_; }

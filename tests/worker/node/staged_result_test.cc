@@ -67,7 +67,7 @@ class StagedResultTest : public ::testing::Test {
     std::vector<Votes> read(layout_.segments());
     for (const SegmentId segment : pass) {
       for (int times = 0; times < 2; ++times) {  // as two tensors that share it ask
-        const VotesView view = result->VotesOf(segment).view;
+        const VotesView view = result->Of<Votes>(segment).view;
         Votes& votes = read[segment.value()];
         Read(view.offsets, &votes.offsets);
         Read(view.positions, &votes.positions);
@@ -147,7 +147,7 @@ TEST_F(StagedResultTest, DiesOnForeignSegment) {
   StagedResult result(&device_, {SegmentId(0), SegmentId(1)});
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
-  EXPECT_DEATH(result.VotesOf(SegmentId(2)), "does not have");
+  EXPECT_DEATH(result.Of<Votes>(SegmentId(2)), "does not have");
   EXPECT_TRUE(device_.Finish().ok());  // before the result's memory goes
 }
 
@@ -156,7 +156,7 @@ TEST_F(StagedResultTest, SharesArraysWithHostDevice) {
   StagedResult result(host.get(), AllSegments());
   const DecodedRound decoded = Decoded(BuildRound(layout_, RoundId(1), 0));
   ASSERT_TRUE(result.Take(&decoded, /*threads=*/1).ok());
-  EXPECT_EQ(result.VotesOf(SegmentId(2)).view.positions.data(),
+  EXPECT_EQ(result.Of<Votes>(SegmentId(2)).view.positions.data(),
             std::get<std::vector<Votes>>(decoded)[2].positions.data());
 }
 

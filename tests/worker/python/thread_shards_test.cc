@@ -51,6 +51,16 @@ class ThreadShardsTest : public ::testing::TestWithParam<int> {
             .ok());
     return NormOf(worker_.layout, rows);
   }
+  // That of the error buffer.
+  double NormOfError(const ThreadShards& shards) const {
+    std::vector<double> rows(BlockRows(worker_.layout));
+    EXPECT_TRUE(shards
+                    .ForEach([&](ShardRule& shard, int) {
+                      return shard.SumOf(shard.rule().elements()[0], absl::MakeSpan(rows));
+                    })
+                    .ok());
+    return NormOf(worker_.layout, rows);
+  }
 
   DeltaWorker worker_{kSmallLlama, /*segment_blocks=*/3};
   const UpdateRuleKind kind_ =
@@ -63,6 +73,8 @@ TEST_P(ThreadShardsTest, GiveBytesOfOneThread) {
   EXPECT_EQ(shared.shards().size(), static_cast<size_t>(GetParam()));
   for (int round = 0; round < 2; ++round)  // the second has the first's error buffer
     EXPECT_EQ(Payloads(shared), Payloads(alone));
+  EXPECT_GT(NormOfError(shared), 0);
+  EXPECT_EQ(NormOfError(shared), NormOfError(alone));
   int64_t records = 0;
   for (const ShardRule* shard : shared.shards()) records += shard->rule().sums()->update->records;
   EXPECT_EQ(records, alone.shards()[0]->rule().sums()->update->records);

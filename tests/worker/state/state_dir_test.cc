@@ -45,7 +45,7 @@ TEST_F(StateDirTest, IsEmptyAtFirst) {
 
 TEST_F(StateDirTest, LoadsWhatWasSaved) {
   const auto dir = *Open();
-  ASSERT_TRUE(dir->Save(example_.state, example_.shards().elements(), example_.shards()).ok());
+  ASSERT_TRUE(dir->Save(example_.state, example_.optimizer.elements(), example_.shards()).ok());
   const auto state = dir->Load();
   ASSERT_TRUE(state.ok() && state->has_value()) << state.status();
   EXPECT_EQ((*state)->state().run_id, "run-1");

@@ -17,7 +17,7 @@ class StateFileTest : public ::testing::Test {
   std::string Write() { return Write(example_); }
   std::string Write(const StateExample& example) {
     EXPECT_TRUE(
-        WriteStateFile(path_, example.state, example.shards().elements(), example.shards()).ok());
+        WriteStateFile(path_, example.state, example.optimizer.elements(), example.shards()).ok());
     return *ReadFile(path_);
   }
   // OK, or what a damaged file may be.

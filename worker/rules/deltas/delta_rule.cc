@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <variant>
 

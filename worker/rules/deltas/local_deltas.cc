@@ -1,9 +1,9 @@
 // The kind of rule of the deltas method (update_rule.h), whose rules are DeltaRules.
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "common/base/bitmap.h"
-#include "common/base/status_macros.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/scale.h"
 #include "common/method/deltas/step.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/method/methods.h"
 #include "common/method/signs/payload.h"
 #include "worker/rules/segment_parts.h"
 #include "worker/rules/update_rule.h"
@@ -175,7 +176,8 @@ void AppendSigns(absl::Span<const uint16_t> positions, absl::Span<const float> v
 }
 
 const UpdateRuleKind kSignMomentum = {
-    .accepts = [](const v1::StepParameters& step) { return !step.has_deltas(); },
+    .accepts =
+        [](const v1::StepParameters& step) { return MethodNumberOf(step) == v1::METHOD_SIGNS; },
     .rates =
         [](const v1::StepParameters& step) {
           return std::vector<float>{std::bit_cast<float>(step.eta_bits())};
