@@ -54,8 +54,8 @@ class Learner : public AppliedLog {
   // Parameters.
 
   // Loads the parameters before `next_round` from a snapshot; `log_hash` as in AppliedLog. Keeps
-  // the rule's state and the pending update. InvalidArgument: it is not a snapshot of this layout; the
-  // parameters do not change.
+  // the rule's state and the pending update. InvalidArgument: it is not a snapshot of this layout;
+  // the parameters do not change.
   virtual absl::Status Load(const std::string& snapshot_path, RoundId next_round,
                             uint64_t log_hash) = 0;
   // Statuses as AppliedLog::ApplyNext.

@@ -61,9 +61,9 @@ class Node final : public Learner {
   };
 
   // Plans the memory, then starts the ranks; parameters and the rule's state are 0. Layout and
-  // model must outlive the node and any stuck rank. InvalidArgument names the option. ResourceExhausted with
-  // reason `does_not_fit`: the plan needs more memory than available; names options that would fit.
-  // FailedPrecondition: there is no GPU.
+  // model must outlive the node and any stuck rank. InvalidArgument names the option.
+  // ResourceExhausted with reason `does_not_fit`: the plan needs more memory than available; names
+  // options that would fit. FailedPrecondition: there is no GPU.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const NodeOptions& options,
                                                       const Dependencies& deps);
   ~Node() override;
