@@ -27,12 +27,6 @@ absl::Status DeltasWorker::GoOnFrom(const TensorBuffer& parameters) {
   return lab_.settings->stateless ? rule_.Forget() : absl::OkStatus();
 }
 
-RunSpans SpansOf(TensorBuffer* buffer) {
-  RunSpans spans;
-  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
-  return spans;
-}
-
 DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
     : lab_(*lab),
       index_(index),

@@ -20,8 +20,6 @@
 
 namespace distro::worker {
 
-RunSpans SpansOf(TensorBuffer* buffer);
-
 // Shared by all workers; borrowed.
 struct DeltasLab {
   const DeltasSettings* settings = nullptr;

@@ -34,7 +34,8 @@ ModuleLearner::ModuleLearner(const Layout* layout, ModuleTensors* module, Update
       updater_(layout, Borrow(backends_)),
       parameters_(*layout),
       shards_(layout, this->rule(), threads, &parameters_) {
-  SetShards(shards_.shards(), shards_.shards().size());
+  const std::vector<ShardRule*> shards = shards_.shards();
+  SetShards(shards, shards.size());
 }
 
 absl::Status ModuleLearner::RunOnShards(absl::string_view /*operation*/, ShardWork work) {

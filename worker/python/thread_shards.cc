@@ -18,13 +18,6 @@ ShardPlan PlanOf(const Layout& layout, int threads) {
   return *ShardPlan::Create(layout, {tensors}, std::clamp(threads, 1, 1024));
 }
 
-RunSpans RunsOf(const std::vector<ShardRun>& runs, const RunSpans& tensors) {
-  RunSpans spans;
-  for (const ShardRun& run : runs)
-    spans.push_back(tensors[run.tensor].subspan(run.first_element, run.matrix.elements));
-  return spans;
-}
-
 std::vector<RunSpans> ElementsOf(const std::vector<ShardRun>& runs,
                                  std::vector<TensorBuffer>* arrays) {
   std::vector<RunSpans> elements;
@@ -33,12 +26,6 @@ std::vector<RunSpans> ElementsOf(const std::vector<ShardRun>& runs,
 }
 
 }  // namespace
-
-RunSpans SpansOf(TensorBuffer* buffer) {
-  RunSpans spans;
-  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
-  return spans;
-}
 
 ThreadShards::Part::Part(const Layout& layout, const UpdateRuleKind& kind,
                          std::vector<ShardRun> runs, std::vector<TensorBuffer>* elements,

@@ -18,9 +18,6 @@
 
 namespace distro::worker {
 
-// The tensors of a buffer.
-RunSpans SpansOf(TensorBuffer* buffer);
-
 class ThreadShards {
  public:
   // The rule's state is 0; the rules' parameters are those of the buffer. Pointers are borrowed.

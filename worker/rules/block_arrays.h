@@ -2,7 +2,6 @@
 // after block. Pure.
 #pragma once
 
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -24,16 +23,9 @@ inline BlockPieces Borrow(const BlockBytes& blocks) {
   return pieces;
 }
 
-// A block array of one rank: run after run, block after block.
-struct BlockArray {
-  absl::Span<const char> bytes;
-  int64_t block_bytes = 0;
-};
-
 template <typename T>
-BlockArray ArrayOf(absl::Span<const T> numbers, int64_t numbers_per_block) {
-  return {.bytes = {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)},
-          .block_bytes = numbers_per_block * static_cast<int64_t>(sizeof(T))};
+absl::string_view BytesOf(absl::Span<const T> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
 }
 
 // The numbers of all pieces; bytes may have any alignment.

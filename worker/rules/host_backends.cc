@@ -5,6 +5,19 @@
 
 namespace distro::worker {
 
+RunSpans SpansOf(TensorBuffer* buffer) {
+  RunSpans spans;
+  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
+  return spans;
+}
+
+RunSpans RunsOf(absl::Span<const ShardRun> runs, const RunSpans& tensors) {
+  RunSpans spans;
+  for (const ShardRun& run : runs)
+    spans.push_back(tensors[run.tensor].subspan(run.first_element, run.matrix.elements));
+  return spans;
+}
+
 HostBackends::HostBackends()
     : backend_(MakeCpuBackend()),
       device_(MakeHostDevice()),

@@ -1,4 +1,5 @@
-// The backends of a rule whose state is in host memory, for callers that use a rule without a node.
+// The backends of a rule whose state is in host memory, and the spans of whole tensors there, for
+// callers that use a rule without a node.
 //
 //   HostBackends host;
 //   DeltaRule rule(host.Of({.layout = &layout, .runs = WholeRuns(layout)}), ...);
@@ -6,6 +7,8 @@
 
 #include <memory>
 
+#include "absl/types/span.h"
+#include "common/layout/tensor_buffer.h"
 #include "kernels/backend.h"
 #include "kernels/deltas_backend.h"
 #include "kernels/device.h"
@@ -14,6 +17,11 @@
 #include "worker/rules/update_rule.h"
 
 namespace distro::worker {
+
+// The tensors of a buffer, [tensors].
+RunSpans SpansOf(TensorBuffer* buffer);
+// The elements of the runs in whole tensors, [runs].
+RunSpans RunsOf(absl::Span<const ShardRun> runs, const RunSpans& tensors);
 
 // Not thread-safe; outlives the rules.
 class HostBackends {

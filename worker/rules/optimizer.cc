@@ -43,15 +43,16 @@ BlockPieces Optimizer::PendingPieces(SegmentId segment) const {
   auto piece = std::upper_bound(
       pieces_.begin(), pieces_.end(), begin,
       [](int64_t block, const Piece& p) { return block < p.first_block + p.blocks; });
-  BlockPieces pieces(kind_->block_bytes(pending_->k).size());
+  const std::vector<int64_t> block_bytes = kind_->block_bytes(pending_->k);
+  BlockPieces pieces(block_bytes.size());
   for (; piece != pieces_.end() && piece->first_block < end; ++piece) {
     const int64_t first = std::max(begin, piece->first_block);
     const int64_t last = std::min(end, piece->first_block + piece->blocks);
     const int64_t offset = piece->first_pending + first - piece->first_block;
-    const std::vector<BlockArray> arrays = piece->rule->pending();
+    const std::vector<absl::string_view> arrays = piece->rule->pending();
     for (size_t i = 0; i < pieces.size(); ++i) {
-      const int64_t size = arrays[i].block_bytes;
-      pieces[i].emplace_back(arrays[i].bytes.data() + offset * size, (last - first) * size);
+      pieces[i].push_back(
+          arrays[i].substr(offset * block_bytes[i], (last - first) * block_bytes[i]));
     }
   }
   return pieces;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/string_view.h"
+
 namespace distro::worker {
 
 std::vector<SegmentPart> SegmentParts(const Layout& layout, absl::Span<const ShardRun> runs) {
@@ -26,10 +28,18 @@ std::vector<SegmentPart> SegmentParts(const Layout& layout, absl::Span<const Sha
   return parts;
 }
 
-absl::string_view BytesOf(const SegmentPart& part, const PendingUpdate& pending, int array,
-                          int64_t block_bytes) {
-  return absl::string_view(pending.segments[part.segment.value()][array])
-      .substr(part.first_in_segment * block_bytes, part.blocks.count * block_bytes);
+BlockPieces PendingOfParts(absl::Span<const SegmentPart> parts, const PendingUpdate& pending,
+                           absl::Span<const int64_t> block_bytes) {
+  BlockPieces pieces(block_bytes.size());
+  for (const SegmentPart& part : parts) {
+    const BlockBytes& segment = pending.segments[part.segment.value()];
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      pieces[i].push_back(
+          absl::string_view(segment[i])
+              .substr(part.first_in_segment * block_bytes[i], part.blocks.count * block_bytes[i]));
+    }
+  }
+  return pieces;
 }
 
 }  // namespace distro::worker

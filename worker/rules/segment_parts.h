@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/layout/layout.h"
@@ -27,9 +26,9 @@ struct SegmentPart {
 // All blocks of the runs, run after run. A segment may begin or end inside a run.
 std::vector<SegmentPart> SegmentParts(const Layout& layout, absl::Span<const ShardRun> runs);
 
-// The part's bytes in array `array` of the whole model's pending update. Requires an update
-// accepted by UpdateRuleKind::check.
-absl::string_view BytesOf(const SegmentPart& part, const PendingUpdate& pending, int array,
-                          int64_t block_bytes);
+// The parts' bytes of the whole model's pending update, one piece a part; `block_bytes`: of
+// UpdateRuleKind. Requires an update accepted by UpdateRuleKind::check.
+BlockPieces PendingOfParts(absl::Span<const SegmentPart> parts, const PendingUpdate& pending,
+                           absl::Span<const int64_t> block_bytes);
 
 }  // namespace distro::worker

@@ -54,6 +54,11 @@ namespace distro::worker {
 // Elements of runs, one span per run, each f32 [run.matrix.elements]; borrowed.
 using RunSpans = std::vector<absl::Span<float>>;
 
+// The factor that scales a gradient of this norm to at most `clip_norm`.
+inline float ClipScale(double norm, float clip_norm) {
+  return norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
+}
+
 // A rank's part of the model and its backends; borrowed, except the runs. Runs are in manifest
 // order.
 struct RuleShard {
@@ -118,8 +123,9 @@ class UpdateRule {
   // The state to save for a later process. The elements, [element_arrays], were passed to the rule,
   // in device memory; their owner saves and restores them.
   virtual absl::Span<const RunSpans> elements() const = 0;
-  // The pending update, in the order of UpdateRuleKind::block_bytes.
-  virtual std::vector<BlockArray> pending() const = 0;
+  // The pending update: its arrays in the order of UpdateRuleKind::block_bytes, each run after run,
+  // block after block.
+  virtual std::vector<absl::string_view> pending() const = 0;
   // Restores its blocks from the whole model's pending update, which UpdateRuleKind::check has
   // accepted.
   virtual absl::Status RestorePending(const PendingUpdate& pending) = 0;

@@ -10,14 +10,6 @@
 #include "common/base/status_util.h"
 
 namespace distro::worker {
-namespace {
-
-template <typename T>
-absl::string_view BytesOf(absl::Span<const T> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-}  // namespace
 
 std::vector<StatePart> PartsOf(absl::Span<const TensorPieces> elements,
                                const Optimizer& optimizer) {

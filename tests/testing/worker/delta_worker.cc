@@ -50,12 +50,6 @@ void Must(const absl::Status& status) {
 
 }  // namespace
 
-RunSpans SpansOf(TensorBuffer* buffer) {
-  RunSpans spans;
-  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
-  return spans;
-}
-
 DeltaWorker::DeltaWorker(const LlamaConfig& llama, int segment_blocks)
     : model(llama),
       layout(*Layout::Create(*Manifest::Create(model.Tensors()), segment_blocks)),

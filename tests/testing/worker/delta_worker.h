@@ -32,7 +32,7 @@ inline constexpr LlamaConfig kSmallLlama = {.hidden_size = 32,
                                             .tied_embeddings = false,
                                             .initializer_range = 0.02f};
 
-worker::RunSpans SpansOf(TensorBuffer* buffer);
+using worker::SpansOf;
 
 struct DeltaWorker {
   // Two local steps, K = 3; Muon steps the matrices inside. Parameters are 0.125, elements 0.

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "worker/rules/host_backends.h"
 
 namespace distro::testing {
 namespace {
@@ -63,10 +64,7 @@ ShardedOptimizer::ShardedOptimizer(const Layout* layout, int ranks)
 }
 
 RunSpans ShardedOptimizer::RunsOf(int rank, TensorBuffer* buffer) const {
-  RunSpans spans;
-  for (const ShardRun& run : plan_.shard(rank).runs)
-    spans.push_back(buffer->tensor(run.tensor).subspan(run.first_element, run.matrix.elements));
-  return spans;
+  return worker::RunsOf(plan_.shard(rank).runs, worker::SpansOf(buffer));
 }
 
 double ShardedOptimizer::Norm(const TensorBuffer& gradient) {

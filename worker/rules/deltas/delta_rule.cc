@@ -36,6 +36,10 @@ double SumOf(absl::Span<const double> numbers) {
 
 }  // namespace
 
+std::vector<int64_t> DeltaBlockBytes(int k) {
+  return {static_cast<int64_t>(k * sizeof(uint16_t)), k, 1};
+}
+
 DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
                      std::vector<InnerTensor> tensors, std::vector<bool> as_dct,
                      std::vector<RunSpans> elements)
@@ -132,21 +136,14 @@ absl::Status DeltaRule::Lookahead(float /*eta*/, const RunSpans& /*parameters*/,
   return absl::FailedPreconditionError("deltas have no lookahead copy");
 }
 
-std::vector<BlockArray> DeltaRule::pending() const {
+std::vector<absl::string_view> DeltaRule::pending() const {
   const DeltaRecordsView records = records_.host();
-  return {ArrayOf(records.positions, records.k), ArrayOf(records.signs, records.k),
-          ArrayOf(records.codes, 1)};
+  return {BytesOf(records.positions), BytesOf(records.signs), BytesOf(records.codes)};
 }
 
 absl::Status DeltaRule::RestorePending(const PendingUpdate& pending) {
-  const int k = pending.k;
-  BlockPieces pieces(3);
-  for (const SegmentPart& part : parts_) {
-    pieces[0].push_back(BytesOf(part, pending, 0, k * int64_t{sizeof(uint16_t)}));
-    pieces[1].push_back(BytesOf(part, pending, 1, k));
-    pieces[2].push_back(BytesOf(part, pending, 2, 1));
-  }
-  DISTRO_RETURN_IF_ERROR(records_.Assign({.k = k,
+  const BlockPieces pieces = PendingOfParts(parts_, pending, DeltaBlockBytes(pending.k));
+  DISTRO_RETURN_IF_ERROR(records_.Assign({.k = pending.k,
                                           .positions = NumbersOf<uint16_t>(pieces[0]),
                                           .signs = NumbersOf<int8_t>(pieces[1]),
                                           .codes = NumbersOf<uint8_t>(pieces[2])}));

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/layout/layout.h"
 #include "common/method/deltas/update.h"
@@ -35,17 +36,15 @@ struct InnerStep {
   float clip_norm = 1;  // maximum norm of the gradient
 };
 
-// The factor that scales a gradient of this norm to at most `clip_norm`.
-inline float ClipScale(double norm, float clip_norm) {
-  return norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
-}
-
 // The parameters of a round, the same for all workers.
 struct DeltaRound {
   float beta = 0;             // decay of the error buffer
   int k = 0;                  // positions per block
   std::vector<uint8_t> caps;  // [tensors]: the largest scale code
 };
+
+// UpdateRuleKind::block_bytes: positions u16 [blocks, K], signs i8 [blocks, K], codes u8 [blocks].
+std::vector<int64_t> DeltaBlockBytes(int k);
 
 class DeltaRule final : public UpdateRule {
  public:
@@ -68,7 +67,7 @@ class DeltaRule final : public UpdateRule {
                         int member) override;
   absl::Status Lookahead(float eta, const RunSpans& parameters, const RunSpans& out) override;
   absl::Span<const RunSpans> elements() const override { return elements_; }
-  std::vector<BlockArray> pending() const override;
+  std::vector<absl::string_view> pending() const override;
   absl::Status RestorePending(const PendingUpdate& pending) override;
   uint64_t local_steps() const override { return inner_.steps(); }
   void RestoreLocalSteps(uint64_t steps) override { inner_.RestoreSteps(steps); }

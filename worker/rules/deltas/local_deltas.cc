@@ -13,12 +13,6 @@
 namespace distro::worker {
 namespace {
 
-// The arrays of a pending update: positions u16 [blocks, K], signs i8 [blocks, K], codes u8
-// [blocks].
-std::vector<int64_t> BlockBytesOf(int k) {
-  return {static_cast<int64_t>(k * sizeof(uint16_t)), k, 1};
-}
-
 DeltaUpdate UpdateOf(int k, const BlockPieces& segment) {
   return {.k = k,
           .positions = NumbersOf<uint16_t>(segment[0]),
@@ -80,7 +74,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
           .needs_whole = MuonTensors(settings, tensors),
           .as_dct = as_dct,
           .element_arrays = arrays,
-          .block_bytes = BlockBytesOf,
+          .block_bytes = DeltaBlockBytes,
           .check = Check,
           .encode = Encode,
           .make =

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,8 +41,7 @@ std::string Encode(const PayloadIdentity& identity, int k, const BlockPieces& se
 SignCompressOptions OptionsOf(const v1::StepParameters& step, double norm) {
   return {.beta = step.beta(),
           .eta = std::bit_cast<float>(step.eta_bits()),
-          .gradient_scale =
-              norm > step.clip_norm() ? static_cast<float>(step.clip_norm() / norm) : 1.0f,
+          .gradient_scale = ClipScale(norm, step.clip_norm()),
           .k = static_cast<int>(step.kept_per_block())};
 }
 
@@ -115,14 +113,15 @@ class SignMomentum final : public UpdateRule {
 
   absl::Span<const RunSpans> elements() const override { return elements_; }
 
-  std::vector<BlockArray> pending() const override {
-    return {ArrayOf(positions_.host(), kept_), ArrayOf(values_.host(), kept_)};
+  std::vector<absl::string_view> pending() const override {
+    return {BytesOf(positions_.host()), BytesOf(values_.host())};
   }
 
   absl::Status RestorePending(const PendingUpdate& pending) override {
     DISTRO_RETURN_IF_ERROR(ResizePending(pending.k));
-    RestoreArray(pending, 0, positions_.host());
-    RestoreArray(pending, 1, values_.host());
+    const BlockPieces pieces = PendingOfParts(parts_, pending, BlockBytesOf(kept_));
+    std::ranges::copy(NumbersOf<uint16_t>(pieces[0]), positions_.host().begin());
+    std::ranges::copy(NumbersOf<float>(pieces[1]), values_.host().begin());
     positions_.CopyIn();
     values_.CopyIn();
     return shard_.device->Finish();
@@ -135,15 +134,6 @@ class SignMomentum final : public UpdateRule {
     kept_ = kept;
     DISTRO_RETURN_IF_ERROR(positions_.Resize(blocks_ * kept));
     return values_.Resize(blocks_ * kept);
-  }
-
-  template <typename T>
-  void RestoreArray(const PendingUpdate& pending, int array, absl::Span<T> to) const {
-    for (const SegmentPart& part : parts_) {
-      const absl::string_view bytes =
-          BytesOf(part, pending, array, static_cast<int64_t>(kept_ * sizeof(T)));
-      std::memcpy(to.data() + part.first_pending * kept_, bytes.data(), bytes.size());
-    }
   }
 
   const RuleShard shard_;

@@ -20,31 +20,25 @@ using ::testing::ElementsAre;
 // What a scale code stands for, exact.
 float Scale(int code) { return std::ldexp(static_cast<float>(ScaleOf(code)), -kScaleUnitBits); }
 
-RunSpans Spans(TensorBuffer* buffer) {
-  RunSpans spans;
-  for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
-  return spans;
-}
-
 // A model of one matrix of 64 x 130, three blocks in segments of two, and one vector.
 class DeltaRuleTest : public ::testing::Test {
  protected:
   DeltaRuleTest()
       : rule_(Whole(), {.method = InnerMethod::kAdamW, .weight_decay = 0},
               InnerTensors(layout_, {{0}, {1}}), {false, false},
-              {Spans(&error_), Spans(&first_), Spans(&second_)}) {}
+              {SpansOf(&error_), SpansOf(&first_), SpansOf(&second_)}) {}
 
   RuleShard Whole() const { return host_.Of({.layout = &layout_, .runs = WholeRuns(layout_)}); }
   void Compress(float beta, int k = 1, uint8_t cap = 255) {
     ASSERT_TRUE(IsFinite(beta));
     ASSERT_EQ(
-        rule_.Compress({.beta = beta, .k = k, .caps = {cap, cap}}, Spans(&begin_), Spans(&x_)),
+        rule_.Compress({.beta = beta, .k = k, .caps = {cap, cap}}, SpansOf(&begin_), SpansOf(&x_)),
         absl::OkStatus());
   }
-  bool IsFinite(float beta) { return *rule_.IsFinite(beta, Spans(&begin_), Spans(&x_)); }
+  bool IsFinite(float beta) { return *rule_.IsFinite(beta, SpansOf(&begin_), SpansOf(&x_)); }
   void Step(double norm, float clip_norm) {
     ASSERT_EQ(
-        rule_.Step({.rate = 0.1f, .clip_norm = clip_norm}, norm, Spans(&gradient_), Spans(&x_)),
+        rule_.Step({.rate = 0.1f, .clip_norm = clip_norm}, norm, SpansOf(&gradient_), SpansOf(&x_)),
         absl::OkStatus());
   }
   DeltaReadings Readings() const { return ReadingsOf(*rule_.sums()); }
@@ -160,11 +154,11 @@ TEST_F(DeltaRuleTest, BlocksOfWhatMuonStepsTravelAsTheirDct) {
   tensors[0].inside = true;
   const InnerSettings muon = {.method = InnerMethod::kMuon};
   DeltaRule rule(Whole(), muon, tensors, MuonTensors(muon, tensors),
-                 {Spans(&error_), Spans(&first_), Spans(&second_)});
+                 {SpansOf(&error_), SpansOf(&first_), SpansOf(&second_)});
   std::ranges::fill(begin_.tensor(0), 0.001f);
   std::ranges::fill(begin_.tensor(1), 0.001f);
   const DeltaRound round = {.beta = 0, .k = 1, .caps = {255, 255}};
-  ASSERT_EQ(rule.Compress(round, Spans(&begin_), Spans(&x_)), absl::OkStatus());
+  ASSERT_EQ(rule.Compress(round, SpansOf(&begin_), SpansOf(&x_)), absl::OkStatus());
   EXPECT_THAT(rule.update()->positions, ElementsAre(0, 0, 1, 0)) << "the third is two wide";
   EXPECT_EQ(rule.update()->codes[0], ScaleCodeOf(64 * 0.001)) << "the frequency 0 of 64 x 64";
   EXPECT_EQ(rule.update()->codes[3], ScaleCodeOf(0.001)) << "an element of the vector";
@@ -234,11 +228,11 @@ TEST_F(DeltaRuleTest, ReadingsCountWhatDidNotComeBackWhereItWasIncluded) {
 // The third block of the matrix is two wide: 128 elements, but 4096 frequencies.
 TEST_F(DeltaRuleTest, OfABlockOfFrequenciesAllPositionsAreInside) {
   DeltaRule rule(Whole(), {.method = InnerMethod::kAdamW}, InnerTensors(layout_, {{0}, {1}}),
-                 {true, false}, {Spans(&error_), Spans(&first_), Spans(&second_)});
+                 {true, false}, {SpansOf(&error_), SpansOf(&first_), SpansOf(&second_)});
   const double value = 0x1p-7;
   begin_.tensor(0)[128] = value;
   const DeltaRound round = {.beta = 0, .k = 200, .caps = {255, 255}};
-  ASSERT_EQ(rule.Compress(round, Spans(&begin_), Spans(&x_)), absl::OkStatus());
+  ASSERT_EQ(rule.Compress(round, SpansOf(&begin_), SpansOf(&x_)), absl::OkStatus());
   const double scale = Scale(rule.update()->codes[2]);
   EXPECT_DOUBLE_EQ(*ReadingsOf(*rule.sums()).energy_kept, 200 * scale * scale / (value * value));
 }

@@ -20,7 +20,7 @@ class InnerOptimizerTest : public ::testing::Test {
   InnerOptimizer Make(const InnerSettings& settings) {
     return InnerOptimizer(settings, tensors_,
                           host_.Of({.layout = &layout_, .runs = WholeRuns(layout_)}),
-                          Spans(&first_), Spans(&second_));
+                          SpansOf(&first_), SpansOf(&second_));
   }
   // A step in which `tensor` has this gradient and is at x; the others are at 0 and stay there.
   static void Step(InnerOptimizer* inner, int tensor, float rate, float gradient_scale,
@@ -35,11 +35,6 @@ class InnerOptimizerTest : public ::testing::Test {
     gradients[tensor] = absl::MakeSpan(gradient);
     copies[tensor] = x;
     EXPECT_EQ(inner->Step(rate, gradient_scale, gradients, copies), absl::OkStatus());
-  }
-  static RunSpans Spans(TensorBuffer* buffer) {
-    RunSpans spans;
-    for (int i = 0; i < buffer->tensors(); ++i) spans.push_back(buffer->tensor(i));
-    return spans;
   }
 
   const HostBackends host_;
