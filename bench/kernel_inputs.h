@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/block.h"
 
 namespace distro::bench {

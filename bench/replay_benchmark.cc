@@ -18,9 +18,9 @@
 #include "bench/wire/random_updates.h"
 #include "common/base/checksum.h"
 #include "common/base/parallel.h"
+#include "common/base/process/command_line.h"
 #include "common/base/status_macros.h"
 #include "common/method/signs/payload.h"
-#include "common/process/command_line.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "common/telemetry/metric_families.h"
-#include "common/wire/worker_readings.h"
+#include "common/net/telemetry/metric_families.h"
+#include "common/net/wire/worker_readings.h"
 #include "server/metrics/part_metrics.h"
 #include "server/session/worker_reports.h"
 

@@ -24,7 +24,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/block.h"
 
 namespace distro {

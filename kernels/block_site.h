@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/block.h"
 
 namespace distro {

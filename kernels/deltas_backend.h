@@ -21,7 +21,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/block.h"
 #include "kernels/deltas_view.h"
 #include "kernels/squares.h"

@@ -3,9 +3,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/process/prepare_process.h"
+#include "common/base/process/stop_signal.h"
 #include "common/base/status_macros.h"
-#include "common/process/prepare_process.h"
-#include "common/process/stop_signal.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
 #include "server/connections/connection_limits.h"

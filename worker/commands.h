@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 
 namespace distro::worker {
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "worker/options.h"
 
 namespace distro::worker {

@@ -1,7 +1,7 @@
 // distro-worker: see flags.cc, or --help.
 #include "common/base/log.h"
-#include "common/process/host_memory.h"
-#include "common/process/stop_signal.h"
+#include "common/base/process/host_memory.h"
+#include "common/base/process/stop_signal.h"
 #include "worker/flags.h"
 #include "worker/run_worker.h"
 

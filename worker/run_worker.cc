@@ -24,7 +24,7 @@
 #include "common/base/status_util.h"
 #include "common/client/member/grpc_exchange.h"
 #include "common/model/architecture.h"
-#include "common/telemetry/serve_metrics.h"
+#include "common/net/telemetry/serve_metrics.h"
 #include "worker/data/token_file.h"
 #include "worker/local_identity.h"
 #include "worker/metrics/gpu_readings.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/base/log.h"
-#include "common/process/stop_signal.h"
+#include "common/base/process/stop_signal.h"
 #include "worker/exit_code.h"
 #include "worker/options.h"
 

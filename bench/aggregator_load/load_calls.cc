@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/rpc/status.h"
-#include "common/wire/frames.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/frames.h"
 
 namespace distro::bench {
 

@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/channel.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 
 namespace distro::bench {
 namespace {

@@ -18,8 +18,8 @@
 #include "absl/synchronization/mutex.h"
 #include "bench/aggregator_load/round_times.h"
 #include "bench/aggregator_load/synthetic_updates.h"
-#include "common/layout/layout.h"
-#include "common/round_log/round_assembler.h"
+#include "common/feed/round_assembler.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "grpcpp/client_context.h"
 

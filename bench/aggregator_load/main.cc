@@ -13,11 +13,11 @@
 
 #include "absl/status/status.h"
 #include "bench/aggregator_load/load_worker.h"
+#include "common/base/process/command_line.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
 #include "common/model/architecture.h"
-#include "common/process/command_line.h"
-#include "common/wire/proto_time.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro::bench {
 namespace {

@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
 #include "common/method/signs/update.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::bench {

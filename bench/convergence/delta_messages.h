@@ -9,11 +9,11 @@
 
 #include "absl/types/span.h"
 #include "bench/convergence/deltas_settings.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/method/deltas/combine.h"
 #include "common/method/deltas/update.h"
-#include "common/round/agreement.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
+#include "common/run/round/agreement.h"
 #include "worker/rules/deltas/inner_optimizer.h"
 #include "worker/rules/update_rule.h"
 

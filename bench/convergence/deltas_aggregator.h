@@ -12,10 +12,10 @@
 #include "bench/convergence/delta_messages.h"
 #include "bench/convergence/deltas_settings.h"
 #include "bench/convergence/deltas_worker.h"
-#include "common/layout/layout.h"
 #include "common/method/deltas/combine.h"
 #include "common/method/deltas/update.h"
-#include "common/round/agreement.h"
+#include "common/model/layout/layout.h"
+#include "common/run/round/agreement.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::worker {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "distro/v1/run.pb.h"
 #include "worker/model/model.h"
 #include "worker/train/sample_reader.h"

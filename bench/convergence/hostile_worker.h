@@ -9,8 +9,8 @@
 
 #include "absl/types/span.h"
 #include "bench/convergence/deltas_settings.h"
-#include "common/layout/layout.h"
 #include "common/method/deltas/update.h"
+#include "common/model/layout/layout.h"
 
 namespace distro::worker {
 

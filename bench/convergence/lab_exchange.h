@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/exchange/exchange.h"
-#include "common/layout/layout.h"
+#include "common/client/exchange/exchange.h"
+#include "common/model/layout/layout.h"
 
 namespace distro::worker {
 

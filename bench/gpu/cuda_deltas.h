@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/gpu/timed_kernels.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 
 namespace distro::bench {
 

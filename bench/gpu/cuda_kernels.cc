@@ -18,8 +18,8 @@
 #include "bench/gpu/timed_kernels.h"
 #include "common/base/file.h"
 #include "common/base/random.h"
-#include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
 #include "kernels/cuda/cuda_backend.h"
 
 namespace distro::bench {

@@ -16,8 +16,8 @@
 
 #include "common/base/file.h"
 #include "common/base/random.h"
-#include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "worker/fsdp/thread_communicator.h"
 #include "worker/fsdp/unit_driver.h"

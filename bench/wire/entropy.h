@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "common/layout/matrix.h"
 #include "common/method/deltas/update.h"
 #include "common/method/signs/votes.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro::bench {
 

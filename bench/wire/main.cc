@@ -24,10 +24,10 @@
 #include "bench/wire/plain_votes.h"
 #include "bench/wire/random_updates.h"
 #include "common/base/file.h"
+#include "common/base/process/command_line.h"
 #include "common/base/status_macros.h"
 #include "common/method/signs/combine.h"
 #include "common/method/signs/payload.h"
-#include "common/process/command_line.h"
 
 namespace distro {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "bench/wire/random_updates.h"
-#include "common/layout/matrix.h"
 #include "common/method/deltas/combine.h"
 #include "common/method/deltas/update.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro::bench {
 

@@ -7,10 +7,10 @@
 
 #include "absl/types/span.h"
 #include "common/base/random.h"
-#include "common/layout/matrix.h"
 #include "common/method/signs/combine.h"
 #include "common/method/signs/update.h"
 #include "common/method/signs/votes.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro::bench {
 

@@ -1,6 +1,6 @@
 // The reason of a status, in one word. Log lines, metric labels, replies to peers and the docs use
 // the same word (docs/protocol.md, "Statuses"). It is stored as a payload of absl::Status;
-// common/rpc/status.h sends it over gRPC.
+// common/net/rpc/status.h sends it over gRPC.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 #include "distro/v1/link.grpc.pb.h"
 
 namespace distro {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/wire/proto_time.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/shared_bytes.h"
-#include "common/layout/layout.h"
 #include "common/method/deltas/update.h"
 #include "common/method/signs/votes.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro {

@@ -18,8 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/layout.h"
-#include "common/layout/manifest.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/manifest.h"
 
 namespace distro {
 

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 
 namespace distro {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/layout/tensor_differences.h"
+#include "common/model/layout/tensor_differences.h"
 
 namespace distro {
 namespace {

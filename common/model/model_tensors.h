@@ -3,8 +3,8 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "common/layout/manifest.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/manifest.h"
 
 namespace distro {
 

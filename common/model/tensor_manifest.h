@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/layout.h"
-#include "common/layout/manifest.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/manifest.h"
+#include "common/model/layout/tensor_buffer.h"
 
 namespace distro {
 

@@ -7,9 +7,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/exchange/event_queue.h"
-#include "common/exchange/exchange.h"
-#include "common/exchange/transfer_meter.h"
+#include "common/client/exchange/exchange.h"
+#include "common/client/exchange/transfer_meter.h"
+#include "common/feed/event_queue.h"
 #include "common/simulation/local_aggregator.h"
 
 namespace distro {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/exchange/event_queue.h"
+#include "common/feed/event_queue.h"
 
 namespace distro {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/initial_snapshot.h"
 #include "common/method/methods.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/initial_snapshot.h"
 
 namespace distro {
 

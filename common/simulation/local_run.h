@@ -6,8 +6,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "common/simulation/local_aggregator.h"
 #include "distro/v1/run.pb.h"
 

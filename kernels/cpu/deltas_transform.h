@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
 #include "common/method/deltas/update.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/block.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/top_k.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/cpu/vector_kernels.h"
 
 namespace distro {

@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/block.h"
 #include "kernels/cuda/deltas_apply_block.h"
 #include "kernels/cuda/deltas_compress_block.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "common/base/random.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/squares.h"
 
 namespace distro::cuda {

@@ -8,9 +8,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/method/decoded_round.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "distro/v1/round.pb.h"
 #include "kernels/backend.h"
 #include "kernels/replica/round_update.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "kernels/cpu/cpu_backend.h"
 
 namespace distro {

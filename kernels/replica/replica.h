@@ -14,10 +14,10 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
-#include "common/round_log/applied_log.h"
-#include "common/round_log/committed_round.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
+#include "common/run/record/applied_log.h"
+#include "common/run/record/committed_round.h"
 #include "kernels/backend.h"
 #include "kernels/replica/host_update.h"
 

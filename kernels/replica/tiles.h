@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/layout/layout.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

@@ -8,8 +8,8 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/reason.h"
-#include "common/security/tls_files.h"
-#include "common/security/token.h"
+#include "common/net/security/tls_files.h"
+#include "common/net/security/token.h"
 #include "grpc/grpc_security_constants.h"
 #include "grpcpp/security/auth_context.h"
 

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/reloaded_files.h"
-#include "common/security/tls_files.h"
+#include "common/net/security/tls_files.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/tokens/token_store.h"

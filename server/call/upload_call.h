@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/wire/frames.h"
+#include "common/net/wire/frames.h"
 #include "distro/v1/update.pb.h"
 #include "server/call/observers.h"
 #include "server/limits/stream_limiter.h"

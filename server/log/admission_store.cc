@@ -6,7 +6,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/wire/framed_message.h"
+#include "common/net/wire/framed_message.h"
 
 namespace distro::server {
 namespace {

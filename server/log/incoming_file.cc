@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/initial_snapshot.h"
+#include "common/model/checkpoint/initial_snapshot.h"
 
 namespace distro::server {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/wire/framed_message.h"
+#include "common/net/wire/framed_message.h"
 
 namespace distro::server {
 namespace {

@@ -9,12 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/feed/record_source.h"
 #include "server/log/log_file.h"
 #include "server/log/record_format.h"
 
 namespace distro::server {
 
-class RecordReader {
+class RecordReader final : public StoredRecord {
  public:
   // Checks everything except the payloads' bytes and the meaning of the header. `kind` is kStart or
   // kRound, which includes pruned rounds and packs of them. DataLoss names the file and the damaged
@@ -35,23 +36,23 @@ class RecordReader {
   // XXH3-64 of HeaderOf(round).
   uint64_t ChainHashOf(RoundId round) const;
   // Empty in a pack.
-  const std::string& header_bytes() const { return header_; }
+  const std::string& header_bytes() const override { return header_; }
   // XXH3-64 of header_bytes().
   uint64_t chain_hash() const { return footer_.header_checksum; }
   uint64_t file_bytes() const { return file_bytes_; }
 
   // 0 in a pruned record; in a pack the number of its rounds.
-  uint32_t segments() const { return footer_.segments; }
+  uint32_t segments() const override { return footer_.segments; }
   const std::vector<RecordEntry>& entries() const { return entries_; }
   // Requires segment < segments().
-  uint64_t payload_bytes(SegmentId segment) const { return entries_[segment.value()].bytes; }
-  // Reads bytes [offset, offset + size) of a segment's payload without a check (VerifiedPayload
-  // checks). DataLoss: the file has been shortened. InvalidArgument: the range is not within the
-  // payload.
-  absl::StatusOr<std::string> Read(SegmentId segment, uint64_t offset, uint64_t size) const;
+  uint64_t payload_bytes(SegmentId segment) const override {
+    return entries_[segment.value()].bytes;
+  }
+  absl::StatusOr<std::string> Read(SegmentId segment, uint64_t offset,
+                                   uint64_t size) const override;
 
-  // OK if `checksum` is that of the segment's payload. DataLoss names file and segment.
-  absl::Status CheckChecksum(SegmentId segment, uint64_t checksum) const;
+  // DataLoss names file and segment.
+  absl::Status CheckChecksum(SegmentId segment, uint64_t checksum) const override;
 
   // Reads every payload, one at a time. DataLoss: a checksum does not match.
   absl::Status VerifyPayloads() const;

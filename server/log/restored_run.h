@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/checkpoint/companions.h"
+#include "common/model/checkpoint/companions.h"
 #include "distro/v1/snapshot.pb.h"
 #include "distro/v1/store.pb.h"
 #include "server/log/disk.h"

@@ -28,7 +28,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/round.pb.h"
 #include "server/log/disk.h"
 #include "server/log/record_reader.h"

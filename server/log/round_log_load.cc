@@ -8,7 +8,7 @@
 #include "common/base/file.h"
 #include "common/base/folder.h"
 #include "common/base/status_macros.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "server/log/record_format.h"
 #include "server/log/round_log.h"
 

@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/method/methods.h"
+#include "common/net/wire/framed_message.h"
 #include "common/run/run_config.h"
-#include "common/wire/framed_message.h"
 
 namespace distro::server {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/checkpoint/companions.h"
-#include "common/layout/layout.h"
 #include "common/method/base/round_method.h"
+#include "common/model/checkpoint/companions.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
 #include "distro/v1/store.pb.h"

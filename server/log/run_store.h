@@ -27,7 +27,7 @@
 #include "common/base/file.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 #include "distro/v1/snapshot.pb.h"
 #include "server/log/admission_store.h"

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/base/checksum.h"
-#include "common/checkpoint/companions.h"
+#include "common/model/checkpoint/companions.h"
 #include "distro/v1/run.pb.h"
 #include "server/log/run_identity.h"
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/snapshot.h"
-#include "common/layout/finite.h"
+#include "common/model/checkpoint/snapshot.h"
+#include "common/model/layout/finite.h"
 #include "kernels/replica/replica.h"
 
 namespace distro::server {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/checksum.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::server {

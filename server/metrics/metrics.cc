@@ -4,7 +4,7 @@
 
 #include "common/base/version.h"
 #include "common/method/methods.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "server/call/upload_call.h"
 #include "server/log/disk.h"
 

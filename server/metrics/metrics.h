@@ -11,8 +11,8 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/telemetry/metric_families.h"
-#include "common/telemetry/metrics.h"
+#include "common/net/telemetry/metric_families.h"
+#include "common/net/telemetry/metrics.h"
 #include "server/auth/tokens/token_store.h"
 #include "server/call/observers.h"
 #include "server/round/run_host.h"

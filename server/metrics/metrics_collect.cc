@@ -6,8 +6,8 @@
 
 #include "common/base/disk_space.h"
 #include "common/method/methods.h"
-#include "common/telemetry/metric_families.h"
-#include "common/telemetry/process_metrics.h"
+#include "common/net/telemetry/metric_families.h"
+#include "common/net/telemetry/process_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/session/transition.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "common/telemetry/metric_families.h"
-#include "common/telemetry/worker_families.h"
+#include "common/net/telemetry/metric_families.h"
+#include "common/net/telemetry/worker_families.h"
 
 namespace distro::server {
 

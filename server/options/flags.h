@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "server/options/options.h"
 
 namespace distro::server {

@@ -6,7 +6,7 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "common/run/run_config.h"
 
 namespace distro::server {

@@ -17,7 +17,7 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/method/base/round_method.h"
-#include "common/round/agreement.h"
+#include "common/run/round/agreement.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
 #include "distro/v1/update.pb.h"

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "server/log/round_log.h"
 #include "server/round/run_observer.h"
 

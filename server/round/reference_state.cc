@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 
 namespace distro::server {
 namespace {

@@ -1,5 +1,6 @@
 // Checks that all replicas hold the same parameters. Members of a round report their state hash
-// before it, and the round's record defines which is right (common/round_log/log_reference.h). This
+// before it, and the round's record defines which is right
+// (common/run/record/log_reference.h). This
 // class finds who differs, and in which tensors. Reports of archivers are compared too, but do not
 // affect workers (docs/protocol.md, "State hashes"). Pure; keeps the last 64 rounds. Not
 // thread-safe.
@@ -13,8 +14,8 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
-#include "common/round_log/log_reference.h"
+#include "common/model/layout/layout.h"
+#include "common/run/record/log_reference.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro::server {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/wire/proto_time.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro::server {
 
@@ -168,8 +168,10 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
   DISTRO_RETURN_IF_ERROR(CheckServable(from, *files.rounds, shared_->damaged, *files.snapshots));
   auto subscriber = std::make_shared<Subscriber>();
   subscriber->worker = request.worker().name();
-  return std::make_unique<Subscription>(std::move(subscriber), &shared_->broadcast, files.rounds,
-                                        &shared_->damaged, layout(), shared_->context.epoch, from);
+  return std::make_unique<Subscription>(
+      std::move(subscriber), &shared_->broadcast,
+      std::make_unique<ServedLog>(files.rounds, &shared_->damaged), layout().segments(),
+      shared_->context.epoch, from);
 }
 
 absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {

@@ -22,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/feed/subscription.h"
 #include "distro/v1/link.pb.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/session.pb.h"
@@ -30,7 +31,6 @@
 #include "server/round/round_thread.h"
 #include "server/round/run_status.h"
 #include "server/round/shared_run.h"
-#include "server/subscription/subscription.h"
 
 namespace distro::server {
 

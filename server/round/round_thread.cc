@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/round/record.h"
+#include "common/feed/frame_ring.h"
+#include "common/run/round/record.h"
 #include "server/log/disk.h"
-#include "server/subscription/frame_ring.h"
 
 namespace distro::server {
 namespace {

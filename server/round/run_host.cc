@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/companions.h"
+#include "common/model/checkpoint/companions.h"
+#include "common/net/wire/proto_time.h"
 #include "common/run/run_config.h"
-#include "common/wire/proto_time.h"
 #include "server/log/disk.h"
 
 namespace distro::server {

@@ -6,10 +6,10 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/method/base/learning_rate.h"
-#include "common/round_log/committed_round.h"
-#include "common/round_log/header_bound.h"
+#include "common/net/wire/proto_time.h"
+#include "common/run/record/committed_round.h"
+#include "common/run/record/header_bound.h"
 #include "common/run/schedule.h"
-#include "common/wire/proto_time.h"
 #include "server/round/reference_state.h"
 
 namespace distro::server {

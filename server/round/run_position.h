@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/round/record.h"
+#include "common/run/round/record.h"
 #include "distro/v1/round.pb.h"
 #include "server/log/round_log.h"
 #include "server/log/run_identity.h"

@@ -9,11 +9,11 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/round_log/committed_round.h"
-#include "common/round_log/header_bound.h"
+#include "common/net/wire/proto_time.h"
 #include "common/run/local_data.h"
 #include "common/run/pinned_tokenizer.h"
-#include "common/wire/proto_time.h"
+#include "common/run/record/committed_round.h"
+#include "common/run/record/header_bound.h"
 #include "server/session/worker_version.h"
 
 namespace distro::server {

@@ -94,7 +94,7 @@ class RunWorkers {
 // their names are shorter than the maximum.
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds);
 
-// InvalidArgument: too few fit for a round (common/round_log/header_bound.h).
+// InvalidArgument: too few fit for a round (common/run/record/header_bound.h).
 absl::Status CheckRoom(const RunIdentity& run, bool started, uint32_t max_workers, Log* log);
 
 }  // namespace distro::server

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/wire/proto_time.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -18,9 +18,11 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
+#include "common/feed/broadcast.h"
 #include "server/log/admission_store.h"
 #include "server/log/round_log.h"
 #include "server/log/run_identity.h"
+#include "server/log/served_log.h"
 #include "server/log/snapshot_store.h"
 #include "server/round/control.h"
 #include "server/round/integrity.h"
@@ -29,8 +31,6 @@
 #include "server/round/run_observer.h"
 #include "server/round/run_position.h"
 #include "server/round/run_workers.h"
-#include "server/subscription/broadcast.h"
-#include "server/subscription/subscription.h"
 
 namespace distro::server {
 

@@ -8,7 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "server/round/control.h"
 
 namespace distro::server {

@@ -31,7 +31,7 @@ namespace distro::server {
 
 // Checks that the log confirms a snapshot: an archiver's claim counts only if the round's record
 // confirms it (docs/protocol.md, "Snapshots"). OK: its round is committed, its chain hash is the
-// log's, and its state hash is the round's reference (common/round_log/log_reference.h).
+// log's, and its state hash is the round's reference (common/run/record/log_reference.h).
 // InvalidArgument: the round is 0 or ahead of the log, or the state hash differs.
 // FailedPrecondition "diverged": the chain hash differs; "no_reference": the round is not committed
 // yet; "no_majority": its members did not agree, so that it can never have a snapshot. DataLoss:

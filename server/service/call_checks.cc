@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/reason.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 #include "server/log/disk.h"
 
 namespace distro::server {

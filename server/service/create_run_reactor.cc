@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/wire/frames.h"
+#include "common/net/wire/frames.h"
 #include "server/service/call_checks.h"
 
 namespace distro::server {

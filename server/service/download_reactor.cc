@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/status.h"
-#include "common/wire/frames.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/frames.h"
 #include "server/service/call_checks.h"
 
 namespace distro::server {

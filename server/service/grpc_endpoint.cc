@@ -18,7 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
-#include "common/wire/frames.h"
+#include "common/net/wire/frames.h"
 #include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"

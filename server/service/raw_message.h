@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "common/base/reason.h"
-#include "common/round_log/committed_round.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
+#include "common/run/record/committed_round.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"

@@ -5,7 +5,7 @@
 
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 #include "server/service/call_checks.h"
 #include "server/service/raw_message.h"
 

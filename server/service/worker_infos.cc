@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "common/wire/proto_time.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro::server {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/wire/worker_readings.h"
+#include "common/net/wire/worker_readings.h"
 
 namespace distro::server {
 

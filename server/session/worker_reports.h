@@ -42,7 +42,7 @@ class WorkerReports {
   // Stores the readings of an accepted heartbeat. The label is the authenticated name, not taken
   // from the telemetry. Ignores a sequence not above the last of the same incarnation. Counters
   // decrease only with a new incarnation. Returns how many values were dropped
-  // (common/wire/worker_readings.h).
+  // (common/net/wire/worker_readings.h).
   int Take(const v1::HeartbeatRequest& heartbeat, absl::Time wall, absl::Duration now);
 
   // The worker left: drops its readings. Ignored for another incarnation than the last.

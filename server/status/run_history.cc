@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/median.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 
 namespace distro::server {
 namespace {

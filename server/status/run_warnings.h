@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/telemetry/metric_families.h"
+#include "common/net/telemetry/metric_families.h"
 #include "server/round/round_manager.h"
 #include "server/status/run_history.h"
 

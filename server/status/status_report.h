@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/http/http_endpoint.h"
-#include "common/telemetry/metric_families.h"
+#include "common/net/http/http_endpoint.h"
+#include "common/net/telemetry/metric_families.h"
 #include "server/log/run_identity.h"
 #include "server/round/round_manager.h"
 #include "server/session/worker_reports.h"

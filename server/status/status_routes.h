@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/http/http_endpoint.h"
-#include "common/telemetry/metric_families.h"
+#include "common/net/http/http_endpoint.h"
+#include "common/net/telemetry/metric_families.h"
 #include "server/round/run_host.h"
 #include "server/session/worker_reports.h"
 #include "server/status/run_history.h"

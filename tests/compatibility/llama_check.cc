@@ -11,11 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/process/command_line.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/hf_folder.h"
 #include "common/model/architecture.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "common/model/init_weights.h"
-#include "common/process/command_line.h"
 #include "worker/model/model.h"
 
 namespace distro::worker {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "common/http/http_target.h"
+#include "common/net/http/http_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view target(reinterpret_cast<const char*>(data), size);

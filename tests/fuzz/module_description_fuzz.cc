@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "common/checkpoint/module_description.h"
+#include "common/model/checkpoint/module_description.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto manifest = distro::TrainedTensors({reinterpret_cast<const char*>(data), size});

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "common/wire/frames.h"
+#include "common/net/wire/frames.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "common/base/checksum.h"
-#include "common/round_log/round_assembler.h"
+#include "common/feed/round_assembler.h"
 
 namespace {
 

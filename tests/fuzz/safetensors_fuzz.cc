@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "common/checkpoint/safetensors.h"
-#include "common/checkpoint/shard_index.h"
+#include "common/model/checkpoint/safetensors.h"
+#include "common/model/checkpoint/shard_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);

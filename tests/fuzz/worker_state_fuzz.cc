@@ -10,7 +10,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "tests/testing/worker/sharded_optimizer.h"
 #include "worker/state/state_file.h"
 #include "worker/state/state_parts.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "tests/integration/tiny_aggregator.h"
 #include "tests/testing/server/faulty_disk.h"
 

@@ -1,7 +1,7 @@
 """What a program inherits, and what the system does to it: signals, streams whose reader ends or does not read, limits, the
 environment, the folder for temporary files (docs/tools.md, "How a program ends").
 
-The Python package: tests/python/package_test.py. Cases of one process: tests/common/process/{prepare_process,stop_signal}_test.cc.
+The Python package: tests/python/package_test.py. Cases of one process: tests/common/base/process/{prepare_process,stop_signal}_test.cc.
 """
 import os
 import pathlib

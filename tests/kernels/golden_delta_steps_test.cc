@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
 #include "common/method/deltas/scale.h"
+#include "common/model/layout/matrix.h"
 #include "kernels/deltas_view.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/method/deltas/caps.h"
 #include "common/method/deltas/combine.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "kernels/cpu/deltas_compress.h"
 #include "kernels/cpu/deltas_transform.h"
 #include "kernels/cpu/reference.h"

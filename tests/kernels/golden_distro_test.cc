@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
 #include "common/method/signs/votes.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "tests/kernels/backends.h"
 #include "tests/testing/golden.h"
 

@@ -10,86 +10,86 @@ USES = {
     # Pure data and arithmetic. No sockets, no threads but those that share one call's work (common/base/parallel.h).
     "proto": "",
     "common/base": "",
-    "common/layout": "common/base",
-    "common/model": "common/layout",
+    "common/model/layout": "common/base",
+    "common/model": "",
     # A method is a folder; common/method has the table of them.
-    "common/method/base": "common/layout proto",  # the interface, and what methods share
-    "common/method/codec": "common/layout",
+    "common/method/base": "common/model/layout proto",  # the interface, and what methods share
+    "common/method/codec": "common/model/layout",
     "common/method/deltas": "common/method/base common/method/codec common/model",
     "common/method/signs": "common/method/base common/method/codec",
     "common/method": "common/method/deltas common/method/signs",
     "common/run": "common/method",
-    "common/checkpoint": "common/layout proto",  # how a run lists what travels with its checkpoints
+    "common/model/checkpoint": "common/model/layout proto",  # how a run lists what travels with its checkpoints
     "kernels": "common/method/deltas common/method/signs",  # records and their arithmetic
     "kernels/cpu": "kernels",
     "kernels/cuda": "kernels",
-    "common/wire": "common/base proto",  # what messages carry and how they are cut, without gRPC
-    "common/round_log": "common/method common/wire",
-    "common/round": "common/round_log common/run",
-    "kernels/replica": "kernels/cpu common/checkpoint common/round_log",  # the log applied
+    "common/net/wire": "common/base proto",  # what messages carry and how they are cut, without gRPC
+    "common/run/record": "common/method common/net/wire",
+    "common/run/round": "common/run/record common/run",
+    "kernels/replica": "kernels/cpu common/model/checkpoint common/run/record",  # the log applied
     # The outside world, wrapped.
-    "common/security": "common/base",  # certificates and tokens, without gRPC
-    "common/rpc": "common/wire",
-    "common/process": "common/base",  # signals and the command line
-    "common/client/options": "common/process common/security",  # which aggregator, without gRPC; an invite holds a token
+    "common/net/security": "common/base",  # certificates and tokens, without gRPC
+    "common/net/rpc": "common/net/wire",
+    "common/base/process": "common/base",  # signals and the command line
+    "common/client/options": "common/base/process common/net/security",  # which aggregator, without gRPC; an invite holds a token
     "common/client/probe": "common/client/options",  # what is on the way, without gRPC
-    "common/client": "common/client/probe common/rpc",
-    "common/http": "common/base",  # without Prometheus
-    "common/telemetry": "common/http common/wire",
+    "common/client": "common/client/probe common/net/rpc",
+    "common/net/http": "common/base",  # without Prometheus
+    "common/net/telemetry": "common/net/http common/net/wire",
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
-    "common/exchange": "common/round_log",
-    "common/client/follow": "common/client common/exchange",
+    "common/feed": "common/run/record",  # both ends of the stream of rounds, without gRPC
+    "common/client/exchange": "common/feed",
+    "common/client/follow": "common/client common/client/exchange",
     "common/client/member": "common/client/follow",
-    "common/simulation": "common/checkpoint common/exchange common/round",
+    "common/simulation": "common/model/checkpoint common/client/exchange common/run/round",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/limits": "common/base",
     "server/connections": "server/limits",  # below gRPC, which gets its sockets from here
-    "server/options": "common/process common/run server/connections",
+    "server/options": "common/base/process common/run server/connections",
     "server/auth/tokens": "common/base",  # without gRPC, for distroctl too
-    "server/auth": "common/rpc common/security server/connections",
-    "server/log": "kernels/replica common/round",  # what a run is, its method too
-    "server/session": "common/run common/wire",
-    "server/subscription": "server/log",
-    "server/round": "common/round server/session server/subscription",
+    "server/auth": "common/net/rpc common/net/security server/connections",
+    "server/log": "kernels/replica common/feed common/run/round",  # what a run is, its method too
+    "server/session": "common/run common/net/wire",
+    "server/round": "server/log server/session",
     "server/call": "server/limits server/round",  # what a call does, without gRPC
     "server/service": "server/auth server/call server/options",
-    "server/metrics": "common/telemetry server/service",  # observes it; it does not know it
-    "server/status": "common/telemetry server/round",
+    "server/metrics": "common/net/telemetry server/service",  # observes it; it does not know it
+    "server/status": "common/net/telemetry server/round",
     "server": "server/metrics server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
-    "worker/data": "common/process common/run",  # a tokenizer is a command
+    "worker/data": "common/base/process common/run",  # a tokenizer is a command
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
-    "worker/rules": "kernels kernels/cpu common/round_log worker/plan",  # and what it computes with on the host
+    "worker/rules": "kernels kernels/cpu common/run/record worker/plan",  # and what it computes with on the host
     "worker/state": "worker/rules",
     "worker/torch": "",
     "worker/model": "common/model worker/torch",
     "worker/fsdp": "worker/model worker/plan",
-    "worker/node": "common/process kernels/cuda kernels/replica worker/fsdp worker/rules worker/state",
-    "worker/train": "common/exchange worker/data worker/node",
-    "worker/metrics": "common/telemetry worker/train",  # observes it; it does not know it
-    "worker/python": "common/client/member common/round worker/metrics worker/train",  # a worker inside a Python program; distro-worker does not know it
+    "worker/node": "common/base/process kernels/cuda kernels/replica worker/fsdp worker/rules worker/state",
+    "worker/train": "common/client/exchange worker/data worker/node",
+    "worker/metrics": "common/net/telemetry worker/train",  # observes it; it does not know it
+    "worker/python": "common/client/member common/run/round worker/metrics worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
-    "tools/distroctl": "common/client common/http kernels/replica server/auth/tokens server/log tools/archiver worker/rules",  # `plan` says what a worker checks at its start, `run restore` reads an archive
-    "tools/archiver": "common/client/follow common/model common/telemetry kernels/replica",
+    "tools/distroctl": "common/client common/net/http kernels/replica server/auth/tokens server/log tools/archiver worker/rules",  # `plan` says what a worker checks at its start, `run restore` reads an archive
+    "tools/archiver": "common/client/follow common/model common/net/telemetry kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "common/process common/run kernels/replica",
+    "tests/testing": "common/base/process common/run kernels/replica",
     "tests/testing/server": "server/log",
     "tests/testing/worker": "worker/train",
     "tests/common": "",
     "tests/common/method": "bench/wire",  # votes that have a seed, and what they would take at best
-    "tests/common/round": "bench/wire",
+    "tests/common/run/round": "bench/wire",
     "tests/common/client": "",
     "tests/common/client/follow": "tests/common/client",
     "tests/common/client/member": "tests/common/client",
     "tests/kernels": "kernels/cuda",
     "tests/server": "tests/server/service",
     "tests/server/auth": "common/client tests/server/auth/tokens",  # handshakes with what clients do
-    "tests/server/auth/tokens": "common/security",
+    "tests/server/auth/tokens": "common/net/security",
     "tests/server/log": "tests/testing/server",
     "tests/server/round": "tests/testing/server",
     "tests/server/call": "tests/server/round",
-    "tests/server/subscription": "tests/server/round",
-    "tests/server/service": "common/client common/http server tests/server/round",  # the whole aggregator in the test's process
+    "tests/common/feed": "tests/server/log tests/server/round",
+    "tests/server/service": "common/client common/net/http server tests/server/round",  # the whole aggregator in the test's process
     "tests/server/metrics": "tests/server/service",
     "tests/worker": "tests/common/client tests/testing/worker",  # an aggregator that refuses on demand
     "tests/worker/model": "",
@@ -104,13 +104,13 @@ USES = {
     "tests/tools/distroctl": "tests/server/service tests/tools/archiver",  # the commands against a whole aggregator, and an archive
     "tests/tools/archiver": "tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "common/simulation server worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
-    "tests/compatibility": "common/process worker/model",
-    "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/http",
+    "tests/compatibility": "common/base/process worker/model",
+    "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/net/http",
     "bench": "bench/wire common/simulation server worker",
     "bench/convergence": "bench/wire common/simulation worker",
-    "bench/wire": "common/method common/process",
+    "bench/wire": "common/method common/base/process",
     "tests/bench": "bench/convergence bench/wire worker tests/testing/worker",
-    "bench/gpu": "kernels/cuda worker/fsdp common/checkpoint",
+    "bench/gpu": "kernels/cuda worker/fsdp common/model/checkpoint",
 }
 
 # Never, whatever USES says (self_test.py compares the two).
@@ -145,9 +145,9 @@ NAMES_METHODS = [
 # open something themselves, and what; tests and benchmarks may.
 OPENERS = {
     "common/base/file_calls.cc": "that place",
-    "common/process/host_memory.cc": "/proc and /sys",
-    "common/process/prepare_process.cc": "/dev/null",
-    "common/process/shell_command.cc": "pipes",
+    "common/base/process/host_memory.cc": "/proc and /sys",
+    "common/base/process/prepare_process.cc": "/dev/null",
+    "common/base/process/shell_command.cc": "pipes",
     "server/connections/acceptor.cc": "/dev/null",
     "server/connections/socket.cc": "sockets",
 }
@@ -199,7 +199,7 @@ OUTSIDE = {
         r"(^|/)grpc(pp)?/|\.grpc\.pb\.h$",
         r"^lib(grpc|gpr)",
         r"^(_ZNK?4grpc|grpc_|gpr_)",
-        named_in="common/rpc common/client common/client/follow common/client/member server/auth server/service tools/distroctl tools/archiver "
+        named_in="common/net/rpc common/client common/client/follow common/client/member server/auth server/service tools/distroctl tools/archiver "
         "tests/integration bench",
         seen_in="proto server/metrics server worker/train worker/python worker tests/testing/worker",
     ),
@@ -207,21 +207,21 @@ OUTSIDE = {
         r"(^|/)prometheus/",
         r"^libprometheus",
         r"^_ZNK?10prometheus",
-        named_in="common/telemetry server/metrics worker/metrics tests/testing",
+        named_in="common/net/telemetry server/metrics worker/metrics tests/testing",
         seen_in="server/status server worker tests/server/service tests/tools/distroctl tools/archiver tests/integration bench",
     ),
     "boost": Outside(  # Asio and Beast, headers only
         r"(^|/)boost/",
         r"^libboost_",
         None,
-        named_in="common/http",
+        named_in="common/net/http",
         seen_in="",
     ),
     "cli11": Outside(  # headers only, slow to compile
         r"(^|/)CLI/",
         r"^libCLI11",
         None,
-        named_in="common/process",
+        named_in="common/base/process",
         seen_in="",
     ),
     "googletest": Outside(

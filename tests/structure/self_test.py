@@ -48,7 +48,7 @@ class RulesTest(unittest.TestCase):
                     self.assertEqual(bad, [], f"{unit} reaches {forbidden}")
 
     def test_doors_stay_where_they_are(self):
-        for unit in ("server", "server/round", "server/service", "kernels", "kernels/cpu", "common/rpc",
+        for unit in ("server", "server/round", "server/service", "kernels", "kernels/cpu", "common/net/rpc",
                      "worker/rules", "common/client/member", "worker/data", "worker/plan", "tools/distroctl"):
             self.assertFalse(checks.allows(rules.OUTSIDE["torch"].seen_in, unit), f"torch in {unit}")
         for unit in ("server/round", "server/log", "server/session", "kernels", "common/method", "worker/model"):
@@ -93,7 +93,7 @@ class ViolationTest(unittest.TestCase):
     def test_tests_use_what_they_mirror(self):
         self.assertEqual(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "common/method/codec/gap_codec.h"), [])
         self.assertEqual(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "tests/testing/golden.h"), [])
-        self.assertTrue(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "common/rpc/status.h"))
+        self.assertTrue(checks.judge_project("tests/common/method/codec/gap_codec_test.cc", "common/net/rpc/status.h"))
         self.assertTrue(checks.judge_project("tests/server/round/round_test.cc", "worker/model/model.h"))
         self.assertTrue(checks.judge_project("common/method/codec/gap_codec.cc", "tests/testing/golden.h"))
 

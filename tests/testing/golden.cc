@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/file.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 
 namespace distro::testing {
 namespace {

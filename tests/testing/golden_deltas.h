@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "tests/testing/golden.h"
 
 namespace distro::testing {

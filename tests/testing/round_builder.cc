@@ -9,7 +9,7 @@
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/step.h"
 #include "common/method/signs/payload.h"
-#include "common/wire/frames.h"
+#include "common/net/wire/frames.h"
 
 namespace distro::testing {
 namespace {

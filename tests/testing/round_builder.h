@@ -8,10 +8,10 @@
 
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
 #include "common/method/decoded_round.h"
 #include "common/method/signs/votes.h"
-#include "common/round_log/committed_round.h"
+#include "common/model/layout/layout.h"
+#include "common/run/record/committed_round.h"
 #include "distro/v1/round.pb.h"
 
 namespace distro::testing {

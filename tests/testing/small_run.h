@@ -7,7 +7,7 @@
 
 #include "common/base/random.h"
 #include "common/method/signs/payload.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "common/run/run_config.h"
 #include "tests/testing/round_builder.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/base/file.h"
-#include "common/process/stop_signal.h"
+#include "common/base/process/stop_signal.h"
 #include "tests/common/client/fake_aggregator.h"
 #include "tests/testing/scratch_folder.h"
 #include "worker/commands.h"

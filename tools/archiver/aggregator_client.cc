@@ -8,8 +8,8 @@
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
-#include "common/rpc/status.h"
-#include "common/wire/frames.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/frames.h"
 
 namespace distro::tools {
 namespace {

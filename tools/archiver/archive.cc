@@ -9,8 +9,8 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/snapshot.h"
 #include "common/model/architecture.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tools/archiver/archive_log.h"
 

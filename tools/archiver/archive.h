@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
-#include "common/checkpoint/companions.h"
+#include "common/model/checkpoint/companions.h"
 #include "distro/v1/admin.pb.h"
 #include "kernels/replica/replica.h"
 #include "tools/archiver/archive_folder.h"

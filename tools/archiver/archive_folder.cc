@@ -12,7 +12,7 @@
 #include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "tools/archiver/archive_log.h"
 
 namespace distro::tools {

@@ -2,7 +2,7 @@
 
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/wire/framed_message.h"
+#include "common/net/wire/framed_message.h"
 
 namespace distro::tools {
 namespace {

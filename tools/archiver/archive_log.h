@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "distro/v1/admin.pb.h"
 #include "distro/v1/store.pb.h"
 

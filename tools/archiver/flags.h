@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "tools/archiver/options.h"
 
 namespace distro::tools {

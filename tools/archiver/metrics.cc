@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/version.h"
-#include "common/telemetry/metric_families.h"
-#include "common/telemetry/process_metrics.h"
-#include "common/telemetry/serve_metrics.h"
+#include "common/net/telemetry/metric_families.h"
+#include "common/net/telemetry/process_metrics.h"
+#include "common/net/telemetry/serve_metrics.h"
 
 namespace distro::tools {
 

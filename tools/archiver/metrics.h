@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/http/http_endpoint.h"
-#include "common/telemetry/metrics.h"
+#include "common/net/http/http_endpoint.h"
+#include "common/net/telemetry/metrics.h"
 
 namespace distro::tools {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "common/checkpoint/round_folders.h"
+#include "common/model/checkpoint/round_folders.h"
 
 namespace distro::tools {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/checkpoint/companions.h"
+#include "common/model/checkpoint/companions.h"
 #include "kernels/replica/replica.h"
 
 namespace distro::tools {

@@ -5,7 +5,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "nlohmann/json.hpp"
 
 namespace distro::tools {

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/round_feed.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "tools/archiver/archive_log.h"
 #include "tools/archiver/published_folders.h"
 

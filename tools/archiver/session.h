@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/exchange/event_queue.h"
-#include "common/process/shell_command.h"
+#include "common/base/process/shell_command.h"
+#include "common/feed/event_queue.h"
 #include "tools/archiver/aggregator_client.h"
 #include "tools/archiver/archive.h"
 #include "tools/archiver/background_queue.h"

@@ -12,7 +12,7 @@
 #include "common/client/health.h"
 #include "common/client/options/channel_options.h"
 #include "common/client/options/client_flags.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 #include "distro/v1/admin.grpc.pb.h"
 
 namespace distro::tools {

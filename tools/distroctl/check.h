@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/process/command_line.h"
 #include "common/client/options/channel_options.h"
-#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "common/base/process/command_line.h"
 #include "common/client/probe/probe.h"
-#include "common/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {

@@ -11,8 +11,8 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/security/dev_certificates.h"
-#include "common/security/token.h"
+#include "common/net/security/dev_certificates.h"
+#include "common/net/security/token.h"
 #include "server/auth/tokens/tokens_file.h"
 #include "tools/distroctl/private_file.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {

@@ -16,9 +16,9 @@
 #include "common/base/status_util.h"
 #include "common/client/options/invite.h"
 #include "common/client/probe/certificate.h"
+#include "common/net/security/tls_files.h"
+#include "common/net/security/token.h"
 #include "common/run/run_config.h"
-#include "common/security/tls_files.h"
-#include "common/security/token.h"
 #include "server/auth/tokens/tokens_file.h"
 #include "tools/distroctl/private_file.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {

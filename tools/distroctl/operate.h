@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "tools/distroctl/report.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/layout/matrix.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
+#include "common/model/layout/matrix.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan.h"
 #include "tools/distroctl/plan_report.h"

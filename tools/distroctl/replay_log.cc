@@ -11,7 +11,7 @@
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"

@@ -12,7 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
-#include "common/checkpoint/companions.h"
+#include "common/model/checkpoint/companions.h"
 #include "server/log/disk.h"
 #include "server/log/restored_run.h"
 #include "tools/archiver/archive_folder.h"

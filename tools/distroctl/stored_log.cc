@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/method/methods.h"
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "common/run/sample_pool.h"
 #include "tools/distroctl/report.h"
 

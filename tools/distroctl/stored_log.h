@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/process/command_line.h"
+#include "common/base/process/command_line.h"
 #include "distro/v1/round.pb.h"
 #include "server/log/read_run.h"
 #include "server/log/round_log.h"

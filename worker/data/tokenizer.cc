@@ -4,10 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/process/shell_command.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
-#include "common/process/shell_command.h"
 #include "worker/data/token_file.h"
 
 namespace distro::worker {

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/telemetry/metric_families.h"
-#include "common/telemetry/process_metrics.h"
-#include "common/telemetry/serve_metrics.h"
-#include "common/telemetry/worker_families.h"
+#include "common/net/telemetry/metric_families.h"
+#include "common/net/telemetry/process_metrics.h"
+#include "common/net/telemetry/serve_metrics.h"
+#include "common/net/telemetry/worker_families.h"
 
 namespace distro::worker {
 

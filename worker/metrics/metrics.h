@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-#include "common/http/http_endpoint.h"
+#include "common/net/http/http_endpoint.h"
 #include "prometheus/metric_family.h"
 #include "worker/metrics/telemetry.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/version.h"
-#include "common/wire/worker_readings.h"
+#include "common/net/wire/worker_readings.h"
 
 namespace distro::worker {
 namespace {

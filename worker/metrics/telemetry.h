@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/exchange/transfer_stats.h"
+#include "common/client/exchange/transfer_stats.h"
 #include "distro/v1/telemetry.pb.h"
 #include "worker/metrics/gpu_readings.h"
 #include "worker/train/phase_clock.h"

@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "worker/model/model.h"
 
 namespace distro::worker {

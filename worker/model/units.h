@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/manifest.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/manifest.h"
 #include "worker/model/model.h"
 #include "worker/model/unit.h"
 

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "common/process/host_memory.h"
+#include "common/base/process/host_memory.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/deltas_backend.h"
 #include "worker/fsdp/thread_communicator.h"

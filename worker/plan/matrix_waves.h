@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "worker/plan/shard_plan.h"
 
 namespace distro::worker {

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_counter.h"
 

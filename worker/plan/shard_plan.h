@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 
 namespace distro::worker {
 

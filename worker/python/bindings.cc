@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/reason.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "worker/data/token_file.h"
 #include "worker/python/session.h"
 #include "worker/torch/torch_library.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "worker/rules/deltas/delta_rule.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "kernels/backend.h"
 #include "kernels/replica/host_update.h"
 #include "worker/node/learner.h"

@@ -26,7 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/layout/manifest.h"
+#include "common/model/layout/manifest.h"
 #include "worker/rules/update_rule.h"
 #include "worker/torch/torch.h"
 

@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/module_description.h"
-#include "common/layout/tensor_differences.h"
 #include "common/model/architecture.h"
+#include "common/model/checkpoint/module_description.h"
+#include "common/model/layout/tensor_differences.h"
 
 namespace distro::worker {
 namespace {

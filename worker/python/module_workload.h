@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/session.pb.h"
 #include "worker/python/hand_over.h"
 #include "worker/python/module_learner.h"

@@ -10,8 +10,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "worker/rules/host_backends.h"
 #include "worker/rules/shard_rule.h"
 #include "worker/rules/update_rule.h"

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/types/span.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "kernels/backend.h"
 #include "kernels/deltas_backend.h"
 #include "kernels/device.h"

@@ -12,8 +12,8 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
-#include "common/round_log/committed_round.h"
+#include "common/model/layout/layout.h"
+#include "common/run/record/committed_round.h"
 #include "worker/rules/update_rule.h"
 
 namespace distro::worker {

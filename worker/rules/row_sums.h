@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "kernels/device.h"
 #include "worker/rules/update_rule.h"
 

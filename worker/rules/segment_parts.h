@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "kernels/block.h"
 #include "worker/plan/shard_plan.h"
 #include "worker/rules/update_rule.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
 #include "common/base/mapped_file.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "worker/rules/optimizer.h"
 #include "worker/rules/update_rule.h"
 #include "worker/state/state_parts.h"

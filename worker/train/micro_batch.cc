@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/process/host_memory.h"
 #include "common/base/status_macros.h"
-#include "common/process/host_memory.h"
 
 namespace distro::worker {
 

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/process/host_memory.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/model/architecture.h"
-#include "common/process/host_memory.h"
 #include "worker/train/micro_batch.h"
 
 namespace distro::worker {

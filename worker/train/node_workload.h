@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/log.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/session.pb.h"
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"

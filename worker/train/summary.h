@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/exchange/exchange.h"
+#include "common/client/exchange/exchange.h"
 #include "worker/fsdp/collective_time.h"
 #include "worker/plan/memory_counter.h"
 #include "worker/rules/deltas/delta_readings.h"

@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/round_folders.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/round_folders.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {

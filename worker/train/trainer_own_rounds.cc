@@ -1,5 +1,5 @@
 // Trainer: what became of this worker's part in a committed round.
-#include "common/round_log/committed_round.h"
+#include "common/run/record/committed_round.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {

@@ -6,9 +6,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/method/base/learning_rate.h"
+#include "common/net/wire/proto_time.h"
 #include "common/run/sample_pool.h"
 #include "common/run/schedule.h"
-#include "common/wire/proto_time.h"
 #include "worker/train/trainer.h"
 
 namespace distro::worker {

@@ -14,7 +14,7 @@
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 
 namespace distro::worker {
 

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/log.h"
-#include "common/exchange/exchange.h"
+#include "common/client/exchange/exchange.h"
 #include "distro/v1/session.pb.h"
 #include "worker/state/state_dir.h"
 #include "worker/train/phase_clock.h"

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/checkpoint/companions.h"
-#include "common/layout/layout.h"
+#include "common/model/checkpoint/companions.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/session.pb.h"
 #include "worker/node/learner.h"
 #include "worker/train/objective.h"

@@ -9,8 +9,8 @@
 #include "common/base/log.h"
 #include "common/client/backoff.h"
 #include "common/client/client_state.h"
+#include "common/client/exchange/transfer_meter.h"
 #include "common/client/status_action.h"
-#include "common/exchange/transfer_meter.h"
 
 namespace distro {
 

@@ -5,7 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 
 namespace distro {
 namespace {

@@ -10,8 +10,8 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/client/backoff.h"
-#include "common/rpc/status.h"
-#include "common/wire/proto_time.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro {
 namespace {

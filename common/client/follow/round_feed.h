@@ -22,10 +22,10 @@
 #include "common/base/ids.h"
 #include "common/base/reason_log.h"
 #include "common/client/connection.h"
+#include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/follower.h"
-#include "common/exchange/event_queue.h"
-#include "common/exchange/transfer_meter.h"
-#include "common/round_log/round_assembler.h"
+#include "common/feed/event_queue.h"
+#include "common/feed/round_assembler.h"
 #include "distro/v1/session.pb.h"
 
 namespace distro {

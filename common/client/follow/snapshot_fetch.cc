@@ -12,8 +12,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/backoff.h"
-#include "common/rpc/status.h"
-#include "common/wire/frames.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/frames.h"
 
 namespace distro {
 namespace {

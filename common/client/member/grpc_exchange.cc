@@ -9,8 +9,8 @@
 #include "common/base/utf8.h"
 #include "common/client/follow/snapshot_fetch.h"
 #include "common/client/status_action.h"
-#include "common/rpc/status.h"
-#include "common/wire/proto_time.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/proto_time.h"
 
 namespace distro {
 namespace {

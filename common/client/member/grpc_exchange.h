@@ -19,14 +19,14 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/client/connection.h"
+#include "common/client/exchange/exchange.h"
+#include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/round_feed.h"
 #include "common/client/member/heartbeat.h"
 #include "common/client/member/session.h"
 #include "common/client/member/session_context.h"
 #include "common/client/member/uploader.h"
-#include "common/exchange/event_queue.h"
-#include "common/exchange/exchange.h"
-#include "common/exchange/transfer_meter.h"
+#include "common/feed/event_queue.h"
 
 namespace distro {
 

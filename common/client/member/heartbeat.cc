@@ -11,7 +11,7 @@
 #include "common/client/backoff.h"
 #include "common/client/follow/round_feed.h"
 #include "common/client/status_action.h"
-#include "common/rpc/status.h"
+#include "common/net/rpc/status.h"
 
 namespace distro {
 namespace {}  // namespace

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/status.h"
-#include "common/wire/frames.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/frames.h"
 
 namespace distro {
 namespace {

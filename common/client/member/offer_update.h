@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/client/connection.h"
+#include "common/client/exchange/exchange.h"
 #include "common/client/member/session_context.h"
-#include "common/exchange/exchange.h"
 
 namespace distro {
 

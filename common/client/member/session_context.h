@@ -8,10 +8,10 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/client/backoff.h"
+#include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/follower.h"
 #include "common/client/member/session.h"
 #include "common/client/options/channel_options.h"
-#include "common/exchange/transfer_meter.h"
 #include "distro/v1/telemetry.pb.h"
 
 namespace distro {

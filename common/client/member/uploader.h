@@ -12,8 +12,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/reason_log.h"
 #include "common/client/connection.h"
+#include "common/client/exchange/exchange.h"
 #include "common/client/member/session_context.h"
-#include "common/exchange/exchange.h"
 
 namespace distro {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "common/base/process/flag.h"
 #include "common/client/options/channel_options.h"
-#include "common/process/flag.h"
 
 namespace distro {
 

@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/client/options/invite.h"
-#include "common/security/token.h"
+#include "common/net/security/token.h"
 
 namespace distro {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/client/options/channel_options.h"
-#include "common/security/tls_files.h"
+#include "common/net/security/tls_files.h"
 
 namespace distro {
 

@@ -14,8 +14,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utc_time.h"
-#include "common/security/tls_files.h"
-#include "common/security/token.h"
+#include "common/net/security/tls_files.h"
+#include "common/net/security/token.h"
 
 namespace distro {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "common/client/probe/certificate.h"
 #include "common/client/probe/socket.h"
-#include "common/security/tls_files.h"
+#include "common/net/security/tls_files.h"
 
 namespace distro {
 

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/layout.h"
 #include "common/method/base/round_method.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 

@@ -1,5 +1,5 @@
 // Compares the signs of the updates of a segment with each other, for the agreement of workers
-// (common/round/agreement.h). Pure; not thread-safe.
+// (common/run/round/agreement.h). Pure; not thread-safe.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

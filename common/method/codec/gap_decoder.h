@@ -15,9 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/matrix.h"
 #include "common/method/codec/bit_stream.h"
 #include "common/method/codec/gap_model.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

@@ -16,8 +16,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/matrix.h"
 #include "common/method/codec/prefix_code.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

@@ -6,7 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 
 namespace distro {
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/layout/layout.h"
 #include "common/method/base/largest_codes.h"
 #include "common/method/deltas/update.h"
+#include "common/model/layout/layout.h"
 
 namespace distro {
 

@@ -14,8 +14,8 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/matrix.h"
 #include "common/method/deltas/update.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

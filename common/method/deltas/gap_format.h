@@ -8,11 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/matrix.h"
 #include "common/method/codec/gap_decoder.h"
 #include "common/method/codec/gap_model.h"
 #include "common/method/deltas/scale.h"
 #include "common/method/deltas/update.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/layout/layout.h"
 #include "common/method/base/round_method.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro {

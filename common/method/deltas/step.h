@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 

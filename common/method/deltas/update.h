@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout/layout.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

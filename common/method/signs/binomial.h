@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

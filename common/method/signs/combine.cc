@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/random.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/layout/matrix.h"
 #include "common/method/signs/votes.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

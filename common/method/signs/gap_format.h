@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/layout/matrix.h"
 #include "common/method/codec/gap_decoder.h"
 #include "common/method/codec/gap_model.h"
 #include "common/method/signs/votes.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 namespace {

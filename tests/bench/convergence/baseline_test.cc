@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "common/simulation/local_run.h"
 #include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"

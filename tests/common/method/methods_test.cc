@@ -1,6 +1,6 @@
 #include "common/method/methods.h"
 
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/layout/layout.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/layout.h"
 #include "gtest/gtest.h"
 
 namespace distro {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "common/model/llama/llama.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

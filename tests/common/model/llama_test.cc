@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/json.h"
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

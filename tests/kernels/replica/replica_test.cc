@@ -9,7 +9,7 @@
 #include "common/base/random.h"
 #include "common/base/reason.h"
 #include "common/method/signs/payload.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"

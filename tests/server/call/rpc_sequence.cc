@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/version.h"
-#include "common/round_log/round_assembler.h"
+#include "common/feed/round_assembler.h"
 #include "server/call/upload_call.h"
 #include "server/limits/stream_limiter.h"
 #include "server/log/round_log.h"
@@ -59,7 +59,7 @@ struct Upload {
 };
 
 struct OpenSubscription {
-  std::unique_ptr<server::Subscription> subscription;
+  std::unique_ptr<Subscription> subscription;
   std::unique_ptr<RoundAssembler> assembler;
 };
 

@@ -6,7 +6,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
-#include "common/wire/framed_message.h"
+#include "common/net/wire/framed_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/snapshot_store.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/run_store.h"

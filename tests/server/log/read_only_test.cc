@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -8,7 +8,7 @@
 
 #include "common/base/checksum.h"
 #include "common/base/file.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/read_run.h"

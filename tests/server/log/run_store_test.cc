@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/initial_snapshot.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/initial_snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

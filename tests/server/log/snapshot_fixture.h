@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/initial_snapshot.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/initial_snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "gtest/gtest.h"
 #include "server/log/run_store.h"
 #include "server/log/snapshot_check.h"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "common/round_log/header_bound.h"
+#include "common/run/record/header_bound.h"
 #include "gmock/gmock.h"
 #include "tests/server/round/manager_fixture.h"
 

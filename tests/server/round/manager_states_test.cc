@@ -1,7 +1,7 @@
 // State hashes: the log's reference, the consequences for workers that differ, and that an
 // archiver's report has none.
 #include "absl/strings/str_cat.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "gmock/gmock.h"
 #include "server/round/snapshot_transfers.h"
 #include "tests/server/round/manager_fixture.h"

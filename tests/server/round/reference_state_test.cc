@@ -1,7 +1,7 @@
 #include "server/round/reference_state.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/round_log/log_reference.h"
+#include "common/run/record/log_reference.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/http/http_get.h"
-#include "common/telemetry/metric_families.h"
+#include "common/net/http/http_get.h"
+#include "common/net/telemetry/metric_families.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"

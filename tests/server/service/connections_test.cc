@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/service/raw_call.h"

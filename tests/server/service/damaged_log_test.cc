@@ -1,7 +1,7 @@
 // A record that is damaged after the start has verified the log, over real gRPC.
 #include "common/base/file.h"
 #include "common/base/reason.h"
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 

@@ -7,7 +7,7 @@
 
 #include "common/base/reason.h"
 #include "common/base/version.h"
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tests/server/service/server_fixture.h"

@@ -1,6 +1,6 @@
 // Limits of what a peer may take, over real gRPC. The clock is the test's.
 #include "common/base/reason.h"
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 

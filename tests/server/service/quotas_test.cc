@@ -1,7 +1,7 @@
 // Limits of one credential, over TLS: its calls and places, without effect on other credentials.
 // The clock is the test's.
 #include "common/base/reason.h"
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "gmock/gmock.h"
 #include "server/limits/call_rates.h"
 #include "server/limits/stream_limiter.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "server/aggregator_server.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/checksum.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 #include "tests/server/service/following_worker.h"

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/version.h"
-#include "common/round_log/round_assembler.h"
-#include "common/rpc/status.h"
-#include "common/wire/frames.h"
+#include "common/feed/round_assembler.h"
+#include "common/net/rpc/status.h"
+#include "common/net/wire/frames.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "grpcpp/grpcpp.h"

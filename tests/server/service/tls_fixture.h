@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/client/channel.h"
-#include "common/security/dev_certificates.h"
-#include "common/security/token.h"
+#include "common/net/security/dev_certificates.h"
+#include "common/net/security/token.h"
 #include "server/auth/tokens/roles.h"
 #include "server/auth/tokens/tokens_file.h"
 #include "tests/server/service/server_fixture.h"

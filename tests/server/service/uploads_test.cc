@@ -1,5 +1,5 @@
 // Accepted and refused uploads, over real gRPC.
-#include "common/http/http_get.h"
+#include "common/net/http/http_get.h"
 #include "gmock/gmock.h"
 #include "tests/server/service/server_fixture.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
-#include "common/wire/frames.h"
-#include "common/wire/worker_readings.h"
+#include "common/net/wire/frames.h"
+#include "common/net/wire/worker_readings.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 

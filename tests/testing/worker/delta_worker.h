@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "common/model/llama/llama.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/base/ids.h"
-#include "common/exchange/exchange.h"
-#include "common/layout/layout.h"
+#include "common/client/exchange/exchange.h"
 #include "common/method/signs/update.h"
+#include "common/model/layout/layout.h"
 
 namespace distro::testing {
 

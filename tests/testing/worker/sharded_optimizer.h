@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "kernels/backend.h"
 #include "kernels/device.h"
 #include "worker/plan/shard_plan.h"

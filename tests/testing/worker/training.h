@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/exchange/exchange.h"
+#include "common/client/exchange/exchange.h"
 #include "distro/v1/run.pb.h"
 #include "tests/testing/scratch_folder.h"
 #include "worker/plan/node_options.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/tools/archiver/replica_fixture.h"

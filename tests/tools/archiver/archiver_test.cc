@@ -9,7 +9,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "gmock/gmock.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/server/service/following_worker.h"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/tools/archiver/replica_fixture.h"

@@ -8,8 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
+#include "common/base/process/command_text.h"
 #include "common/client/probe/connection_fault.h"
-#include "common/process/command_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

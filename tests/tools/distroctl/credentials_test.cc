@@ -13,7 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
-#include "common/security/tls_files.h"
+#include "common/net/security/tls_files.h"
 #include "server/auth/tokens/tokens_file.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/troubleshooting_page.h"

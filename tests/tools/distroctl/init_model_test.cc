@@ -4,7 +4,7 @@
 
 #include "common/base/checksum.h"
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "common/model/listed_tensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

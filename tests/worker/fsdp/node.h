@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/layout/layout.h"
-#include "common/layout/tensor_buffer.h"
+#include "common/model/layout/layout.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "common/model/llama/llama.h"
 #include "worker/model/model.h"
 #include "worker/plan/fsdp_options.h"

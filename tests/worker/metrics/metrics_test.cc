@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "common/telemetry/serve_metrics.h"
+#include "common/net/telemetry/serve_metrics.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/metrics_doc.h"
@@ -39,7 +39,8 @@ class WorkerMetricsTest : public ::testing::Test {
   WorkerMetrics metrics_{&phases_};
 };
 
-// Of all that the table can show, tests/common/telemetry/worker_families_test.cc compares the page.
+// tests/common/net/telemetry/worker_families_test.cc compares the page of all that the table can
+// show.
 TEST_F(WorkerMetricsTest, IsDocumented) {
   for (const std::string& fault :
        testing::MetricsDocFaults(testing::MetricsPage(), metrics_.Collect(), "distro_worker_")) {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
-#include "common/checkpoint/safetensors.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/safetensors.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden.h"
 #include "worker/model/model.h"

@@ -8,7 +8,7 @@
 
 #include "absl/base/casts.h"
 #include "common/base/file.h"
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/checkpoint/snapshot.h"
+#include "common/model/checkpoint/snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/replica/replica.h"

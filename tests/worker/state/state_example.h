@@ -1,7 +1,7 @@
 // A small optimizer with a pending update, and the rest of a worker's state.
 #pragma once
 
-#include "common/layout/layout.h"
+#include "common/model/layout/layout.h"
 #include "tests/testing/worker/sharded_optimizer.h"
 #include "worker/state/state_file.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/process/host_memory.h"
+#include "common/base/process/host_memory.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "common/base/reason.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"

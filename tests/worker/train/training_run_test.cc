@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
-#include "common/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/hf_folder.h"
 #include "common/simulation/local_aggregator.h"
 #include "common/simulation/local_exchange.h"
 #include "common/simulation/local_run.h"

@@ -14,8 +14,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/layout/manifest.h"
 #include "common/model/architecture.h"
+#include "common/model/layout/manifest.h"
 #include "worker/model/unit.h"
 
 namespace distro::worker {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout/matrix.h"
+#include "common/model/layout/matrix.h"
 #include "worker/rules/deltas/whole_matrices.h"
 #include "worker/rules/update_rule.h"
 

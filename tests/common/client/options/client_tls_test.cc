@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "common/base/file.h"
 #include "common/client/options/invite.h"
-#include "common/security/dev_certificates.h"
+#include "common/net/security/dev_certificates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"

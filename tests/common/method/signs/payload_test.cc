@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "bench/wire/random_updates.h"
-#include "common/layout/layout.h"
 #include "common/method/signs/update_reader.h"
+#include "common/model/layout/layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/payload_damage.h"

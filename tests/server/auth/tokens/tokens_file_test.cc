@@ -8,7 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "common/security/token.h"
+#include "common/net/security/token.h"
 
 namespace distro::server {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "common/layout/tensor_buffer.h"
 #include "common/method/deltas/combine.h"
 #include "common/method/deltas/scale.h"
+#include "common/model/layout/tensor_buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/rules/host_backends.h"
