@@ -1,9 +1,8 @@
 // Checks that all replicas hold the same parameters. Members of a round report their state hash
 // before it, and the round's record defines which is right
-// (common/run/record/log_reference.h). This
-// class finds who differs, and in which tensors. Reports of archivers are compared too, but do not
-// affect workers (docs/protocol.md, "State hashes"). Pure; keeps the last 64 rounds. Not
-// thread-safe.
+// (common/run/record/log_reference.h). This class finds who differs, and in which tensors. Reports
+// of archivers are compared too, but do not affect workers (docs/protocol.md, "State hashes").
+// Pure; keeps the last 64 rounds. Not thread-safe.
 #pragma once
 
 #include <cstdint>
