@@ -1,9 +1,20 @@
 #include "common/method/methods.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/method/base/decode_segments.h"
+#include "common/method/deltas/decode_round.h"
 #include "common/method/deltas/method.h"
+#include "common/method/signs/decode_round.h"
 #include "common/method/signs/method.h"
 
 namespace distro {
+
+absl::Status CheckMethodIsKnown(const v1::RunConfig& config) {
+  if (v1::Method_IsValid(config.method())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this version does not know method ", static_cast<int>(config.method()),
+                   " of the run: use the version that created the run, or a later one"));
+}
 
 const Method& MethodOf(v1::Method method) {
   switch (method) {
@@ -29,6 +40,21 @@ const Method& MethodOf(const v1::StepParameters& step) { return MethodOf(MethodN
 absl::Span<const Method* const> AllMethods() {
   static const Method* const kAll[] = {&Deltas(), &Signs()};
   return kAll;
+}
+
+absl::StatusOr<DecodedRound> DecodeRound(const Layout& layout, const v1::RoundHeader& header,
+                                         absl::Span<const SharedBytes> payloads, int threads) {
+  const RoundPayloads round = {.layout = layout, .header = header, .bytes = payloads};
+  switch (MethodNumberOf(header.step())) {
+    case v1::METHOD_DELTAS:
+      return DecodeDeltaRound(round, threads);
+    case v1::METHOD_SIGNS:
+    case v1::METHOD_UNSPECIFIED:
+    case v1::Method_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::Method_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return DecodeSignRound(round, threads);
 }
 
 }  // namespace distro

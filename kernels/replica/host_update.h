@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "common/method/decoded_round.h"
+#include "common/method/methods.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
 #include "distro/v1/round.pb.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
-#include "common/method/decoded_round.h"
+#include "common/method/methods.h"
 #include "common/method/signs/votes.h"
 #include "common/model/layout/layout.h"
 #include "common/run/record/committed_round.h"

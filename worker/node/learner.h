@@ -28,7 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/method/decoded_round.h"
+#include "common/method/methods.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
 #include "common/run/record/applied_log.h"

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/method/decoded_round.h"
+#include "common/method/methods.h"
 #include "kernels/device.h"
 #include "kernels/replica/round_update.h"
 #include "worker/rules/device_result.h"

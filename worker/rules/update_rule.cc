@@ -9,7 +9,16 @@ namespace distro::worker {
 
 UpdateRuleKind RuleOf(const v1::RunConfig& config, const Layout* layout,
                       const Architecture& model) {
-  return config.method() == v1::METHOD_DELTAS ? LocalDeltas(config, layout, model) : kSignMomentum;
+  switch (config.method()) {
+    case v1::METHOD_DELTAS:
+      return LocalDeltas(config, layout, model);
+    case v1::METHOD_SIGNS:
+    case v1::METHOD_UNSPECIFIED:
+    case v1::Method_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::Method_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return kSignMomentum;
 }
 
 absl::StatusOr<UpdateRuleKind> RuleOfModule(const v1::RunConfig& config, const Layout* layout,

@@ -32,7 +32,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/method/codec/payload_framing.h"
-#include "common/method/decoded_round.h"
+#include "common/method/methods.h"
 #include "common/model/architecture.h"
 #include "common/model/layout/layout.h"
 #include "common/run/record/committed_round.h"

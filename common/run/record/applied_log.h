@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/method/decoded_round.h"
+#include "common/method/methods.h"
 #include "common/model/layout/layout.h"
 #include "common/run/record/committed_round.h"
 #include "distro/v1/round.pb.h"

@@ -4,8 +4,8 @@
 #include <variant>
 #include <vector>
 
-#include "common/method/decoded_round.h"
 #include "common/method/deltas/step.h"
+#include "common/method/methods.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"

@@ -1,9 +1,8 @@
-#include "common/method/decoded_round.h"
-
 #include <variant>
 
 #include "common/base/checksum.h"
 #include "common/method/deltas/payload.h"
+#include "common/method/methods.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/round_builder.h"
