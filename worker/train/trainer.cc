@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/model/checkpoint/hf_folder.h"
+#include "common/model/checkpoint/round_folders.h"
 #include "common/run/sample_pool.h"
 
 namespace distro::worker {
@@ -50,6 +53,8 @@ Trainer::Trainer(TrainerOptions options, Dependencies deps, Observer observer)
       observer_(std::move(observer)),
       config_(deps_.run->config()),
       rounds_(config_.rounds()),
+      open_(&config_, options_.worker, options_.micro_batch_samples),
+      own_(options_.incarnation),
       gradient_step_({.learner = deps_.learner,
                       .objective = deps_.objective,
                       .phases = deps_.phases,
@@ -63,10 +68,7 @@ Trainer::Trainer(TrainerOptions options, Dependencies deps, Observer observer)
 }
 
 void Trainer::Resume(const WorkerState& state) {
-  senders_ = state.senders;
-  pending_loss_ = state.pending_loss;
-  pending_steps_ = static_cast<int>(state.pending_steps);
-  pending_samples_ = state.pending_samples;
+  own_.Restore(state);
   epoch_ = std::max(epoch_, state.epoch);
 }
 
@@ -113,7 +115,7 @@ absl::Status Trainer::CatchUp() {
 bool Trainer::HasDone() const {
   const RoundId next = deps_.learner->next_round();
   const bool enough = options_.updates > 0 && summary_.updates_sent >= options_.updates;
-  return next.value() >= rounds_ || (enough && last_update_ < next);
+  return next.value() >= rounds_ || (enough && own_.last_sent() < next);
 }
 
 absl::Status Trainer::CheckGoesOn() const {
@@ -122,16 +124,20 @@ absl::Status Trainer::CheckGoesOn() const {
 
 StepState Trainer::State() const {
   StepState state = {.overlap = config_.overlap() == 1,
-                     .round_open = open_.has_value() && open_round_ == deps_.learner->next_round(),
+                     .round_open = open_.is(deps_.learner->next_round()),
                      .has_gradient = gradient_.has_value()};
   if (!state.round_open) return state;
-  state.uploaded = uploaded_round_ == open_round_;
-  state.has_slot = FindSlot(open_->slots(), options_.worker).has_value();
-  const bool last = open_round_.value() + 1 == rounds_;
-  state.has_next_slot = !last && FindSlot(open_->next_slots(), options_.worker).has_value();
+  state.uploaded = own_.has_answered(open_.round());
+  state.has_slot = open_.slot().has_value();
+  const bool last = open_.round().value() + 1 == rounds_;
+  state.has_next_slot = !last && open_.next_slot().has_value();
+  // With local data a slot is only a number of samples.
+  const bool of_slot = !binds_updates_to_slots() ||
+                       (state.has_slot && (config_.data() == v1::DATA_LOCAL ||
+                                           own_.first_sample() == open_.first_sample()));
   const std::optional<PendingRound>& pending = deps_.learner->pending();
-  state.has_pending = !state.uploaded && pending.has_value() && pending->round == open_round_ &&
-                      (!binds_updates_to_slots() || state.has_slot) && PendingIsOfSlot();
+  state.has_pending =
+      !state.uploaded && pending.has_value() && pending->round == open_.round() && of_slot;
   state.event_ready = deps_.exchange->Ready();
   return state;
 }
@@ -165,38 +171,22 @@ absl::Status Trainer::TakeEvent() {
   return absl::OkStatus();
 }
 
-v1::Slot Trainer::SamplesFor(RoundId round,
-                             const google::protobuf::RepeatedPtrField<v1::Slot>& slots) const {
-  v1::Slot slot = *FindSlot(slots, options_.worker);
-  if (config_.data() != v1::DATA_LOCAL) return slot;
-  return OwnSamples(config_, round, SamplesOf(slot));
-}
-
-v1::Slot Trainer::WithNextSamples(v1::Slot slot) const {
-  const bool last = open_round_.value() + 1 >= config_.rounds();
-  if (last || !FindSlot(open_->next_slots(), options_.worker).has_value()) return slot;
-  const v1::Slot next = SamplesFor(open_round_.Next(), open_->next_slots());
-  for (const v1::SampleRange& range : RangesOf(next)) *slot.add_more() = range;
-  return slot;
-}
-
 absl::Status Trainer::ComputeGradient() {
-  const v1::Slot slot = SamplesFor(open_round_, open_->slots());
-  deps_.objective->Expect(WithNextSamples(slot));
+  deps_.objective->Expect(open_.SamplesInAdvance());
   if (options_.stateless) DISTRO_RETURN_IF_ERROR(deps_.learner->ForgetState());
-  gradient_samples_ = FirstSample();
-  if (rule().takes_local_steps)
-    return TakeGradient(slot, gradient_step_.TakeLocalSteps(slot, open_->step(), window_ends_));
-  return TakeGradient(slot, gradient_step_.Compute(slot));
+  gradient_samples_ = open_.first_sample();
+  const v1::Slot slot = open_.Samples();
+  if (!rule().takes_local_steps) return Use(slot, gradient_step_.Compute(slot));
+  return Use(slot, gradient_step_.TakeLocalSteps(slot, open_.step(), open_.window_ends()));
 }
 
 absl::Status Trainer::ComputeLookaheadGradient() {
-  const v1::Slot slot = SamplesFor(open_round_.Next(), open_->next_slots());
+  const v1::Slot slot = open_.NextSamples();
   deps_.objective->Expect(slot);
-  return TakeGradient(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_->step()).front()));
+  return Use(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_.step()).front()));
 }
 
-absl::Status Trainer::TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
+absl::Status Trainer::Use(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
   DISTRO_RETURN_IF_ERROR(gradient.status());
   summary_.training_loss = gradient->loss;
   summary_.gradient_norm = gradient->norm;
@@ -222,9 +212,8 @@ absl::Status Trainer::Resync(const absl::Status& why) {
   ++summary_.resyncs;
   resynced_at_ = at;
   rounds_since_resync_ = 0;
-  open_.reset();
-  uploaded_round_.reset();
-  sent_round_.reset();
+  open_.Forget();
+  own_.ForgetAnswers();
   gradient_.reset();
   DISTRO_RETURN_IF_ERROR(deps_.resync());
   TakeExtension(deps_.run->config().rounds());
@@ -269,6 +258,245 @@ void Trainer::Observe() {
   if (const auto readings = deps_.learner->delta_readings()) summary_.deltas = readings;
   observer_(summary_);
   if (ready_) deps_.exchange->Report(deps_.learner->next_round(), deps_.learner->log_hash());
+}
+
+// The events of a round ---------------------------------------------------------------------------
+
+absl::Status Trainer::Open(OpenedRound opened) {
+  // Rounds that were over when this worker joined may arrive with their Open too, from the
+  // aggregator's memory. An update for them would be late, and its gradient counted twice.
+  if (opened.round.value() < deps_.run->head_round()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(CheckStep(opened.round, opened.open.step()));
+  const bool again = open_.is(opened.round);
+  const EpochId epoch = opened.epoch;
+  DISTRO_RETURN_IF_ERROR(open_.Announce(std::move(opened), deps_.phases->clock()));
+  epoch_ = std::max(epoch_, epoch);
+  return again ? ChangeSlot() : absl::OkStatus();
+}
+
+absl::Status Trainer::ChangeSlot() {
+  if (!binds_updates_to_slots()) return absl::OkStatus();
+  if (!open_.slot().has_value()) return DropLateSteps();
+  const uint64_t first = open_.first_sample();
+  if (config_.data() == v1::DATA_LOCAL) gradient_samples_ = first;
+  if (gradient_.has_value() && gradient_samples_ != first) return DropLateSteps();
+  if (own_.has_answered(open_.round()) && own_.answered_first_sample() != first) own_.Retract();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::CheckStep(RoundId round, const v1::StepParameters& step) const {
+  if (rule().accepts(step)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("round ", round.value(), ": its step is not one of the run's method"));
+}
+
+absl::Status Trainer::Upload() {
+  const Gradient gradient = *gradient_;
+  std::vector<SharedBytes> payloads;
+  summary_.learning_rate = rule().rates(open_.step()).back();
+  if (gradient.finite) {
+    DISTRO_ASSIGN_OR_RETURN(payloads, Compress());
+    own_.Make(gradient, gradient_samples_);
+    own_.AddSender();
+  }
+  const bool abstains = payloads.empty();
+  if (abstains) {
+    deps_.log->Warning("step is not finite; abstaining", {{"round", open_.round().value()},
+                                                          {"loss", gradient.loss},
+                                                          {"gradient_norm", gradient.norm}});
+    if (gradient.skipped_steps == 0) ++summary_.nonfinite_steps;
+  }
+  gradient_.reset();
+  HandIn({.round = open_.round(),
+          .loss = gradient.loss,
+          .abstain = abstains,
+          .payloads = std::move(payloads)},
+         gradient.local_steps, gradient_samples_);
+  abstentions_in_a_row_ = abstains ? abstentions_in_a_row_ + 1 : 0;
+  return abstentions_in_a_row_ < kMostAbstentions ? absl::OkStatus()
+                                                  : NoFiniteStep(abstentions_in_a_row_);
+}
+
+absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
+  PhaseScope phase(deps_.phases, Phase::kCompress);
+  if (!rule().takes_local_steps)  // with local steps the rule has all gradients already
+    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeGradient(open_.step(), 0, gradient_->norm));
+  return deps_.learner->Compress(open_.round(), open_.step());
+}
+
+bool Trainer::HasLocalSteps() const {
+  return rule().takes_local_steps && gradient_.has_value() && gradient_->finite;
+}
+
+absl::Status Trainer::KeepLocalSteps() {
+  if (!HasLocalSteps()) return absl::OkStatus();
+  DISTRO_RETURN_IF_ERROR(Compress().status());
+  own_.Make(*gradient_, gradient_samples_);
+  gradient_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::DropLateSteps() {
+  if (!rule().takes_local_steps || !gradient_.has_value()) return absl::OkStatus();
+  if (HasLocalSteps()) {
+    DISTRO_RETURN_IF_ERROR(Compress().status());
+    deps_.learner->ForgetPending();
+  }
+  gradient_.reset();
+  return absl::OkStatus();
+}
+
+void Trainer::OfferPending() {
+  deps_.log->Info("offering the update of the open round again",
+                  {{"round", open_.round().value()}});
+  own_.AddSender();
+  if (config_.data() == v1::DATA_LOCAL && binds_updates_to_slots())
+    own_.MoveTo(open_.first_sample());
+  HandIn({.round = open_.round(), .loss = own_.loss(), .payloads = deps_.learner->EncodePending()},
+         own_.local_steps(), own_.first_sample());
+}
+
+void Trainer::HandIn(RoundUpdate update, int local_steps, uint64_t first_sample) {
+  const auto hashes = deps_.learner->tensor_hashes();
+  update.state_hash = deps_.learner->StateHash();
+  update.tensor_hashes.assign(hashes.begin(), hashes.end());
+  if (!update.abstain) {
+    if (config_.has_round_window()) update.local_steps = static_cast<uint32_t>(local_steps);
+    if (binds_updates_to_slots()) update.first_sample = first_sample;
+  }
+  if (own_.Answer(update.round, first_sample, update.abstain)) ++summary_.updates_sent;
+  deps_.exchange->Upload(std::move(update));
+  // Saved with the pending update: a later process learns its result from the log.
+  const uint64_t interval = options_.state_interval_rounds;
+  if (interval > 0 && open_.round().Next().value() % interval == 0) SaveState();
+}
+
+absl::Status Trainer::Apply(const CommittedRound& round) {
+  DISTRO_RETURN_IF_ERROR(CheckStep(round.round(), round.header->step()));
+  DISTRO_RETURN_IF_ERROR(DropLateSteps());
+  {
+    PhaseScope phase(deps_.phases, Phase::kApply);
+    const int member = round.MemberIndex(options_.worker);
+    DISTRO_RETURN_IF_ERROR(deps_.learner->Apply(round));
+    if (own_.IsSender(round, member))
+      DISTRO_RETURN_IF_ERROR(deps_.learner->Feedback(round, member));
+    CountOwnUpdate(round, member);
+    epoch_ = std::max(epoch_, EpochId(round.header->epoch()));
+    ++rounds_since_resync_;
+  }
+  TakeExtension(round.header->extension().rounds());
+  return AfterRound();
+}
+
+void Trainer::TakeExtension(uint64_t rounds) {
+  if (rounds <= rounds_) return;
+  rounds_ = rounds;
+  deps_.log->Info("the run has more rounds", {{"rounds", rounds}});
+}
+
+absl::Status Trainer::AfterRound() {
+  const uint64_t round = deps_.learner->next_round().value();
+  const auto due = [round](uint64_t interval) { return interval > 0 && round % interval == 0; };
+  if (round < rounds_) {
+    if (due(config_.evaluation_interval_rounds())) DISTRO_RETURN_IF_ERROR(Evaluate());
+    if (!options_.checkpoint_dir.empty() && due(options_.checkpoint_interval_rounds))
+      WriteRoundCheckpoint();
+  }
+  Observe();
+  return absl::OkStatus();
+}
+
+void Trainer::CountOwnUpdate(const CommittedRound& round, int member) {
+  ++summary_.rounds_applied;
+  if (const std::optional<Exclusion> excluded = own_.WhyExcluded(round, member)) {
+    ++summary_.updates_excluded;
+    ++summary_.excluded[static_cast<int>(*excluded)];
+  }
+  const RoundId head(deps_.run->head_round());
+  if (const auto part = own_.PartIn(round, member, head)) TellOwnPart(*part);
+}
+
+void Trainer::TellOwnPart(OwnPart part) {
+  const bool told = own_rounds_.uncounted_in_a_row() >= OwnRounds::kTold;
+  if (own_rounds_.Add(part)) {
+    deps_.log->Warning("this worker's work does not count",
+                       {{"rounds_in_a_row", own_rounds_.uncounted_in_a_row()},
+                        {"reason", own_rounds_.What()},
+                        {"remedy", own_rounds_.Remedy()}});
+  } else if (told && part == OwnPart::kCounted) {
+    deps_.log->Info("this worker's work counts again");
+  }
+  summary_.uncounted_in_a_row = own_rounds_.uncounted_in_a_row();
+  summary_.uncounted = own_rounds_.What();
+}
+
+// Files: only the last checkpoint ends the training when it cannot be written ---------------------
+
+absl::Status Trainer::WriteLastCheckpoint() {
+  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
+  DISTRO_ASSIGN_OR_RETURN(const Learner::HostTensors parameters, deps_.learner->parameters());
+  const absl::Status status = WriteCheckpointFolder(
+      options_.checkpoint_dir, deps_.run->model_config_json(), deps_.learner->layout(),
+      parameters.pieces, deps_.companions == nullptr ? Companions() : *deps_.companions);
+  Wrote(status, options_.checkpoint_dir);
+  return Annotate(status, "checkpoint_dir: the last checkpoint is not written; start it again");
+}
+
+// The rounds matter more than a checkpoint between them: the next interval tries again.
+void Trainer::WriteRoundCheckpoint() {
+  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
+  const Companions none;
+  const RoundId round = deps_.learner->next_round();
+  const absl::StatusOr<Learner::HostTensors> parameters = deps_.learner->parameters();
+  const absl::Status status =
+      !parameters.ok()
+          ? parameters.status()
+          : WriteRoundFolder(options_.checkpoint_dir,
+                             {.round = round,
+                              .config_json = &deps_.run->model_config_json(),
+                              .layout = &deps_.learner->layout(),
+                              .tensors = &parameters->pieces,
+                              .companions = deps_.companions == nullptr ? &none : deps_.companions},
+                             options_.keep);
+  Wrote(status, RoundFolder(options_.checkpoint_dir, round));
+}
+
+void Trainer::Wrote(const absl::Status& status, const std::string& dir) {
+  const uint64_t round = deps_.learner->next_round().value();
+  if (!status.ok()) {
+    ++summary_.failed_checkpoints;
+    deps_.log->Error("checkpoint not written",
+                     {{"round", round}, {"dir", dir}, {"reason", status}});
+    return;
+  }
+  summary_.failed_checkpoints = 0;
+  summary_.checkpoint_dir = dir;
+  deps_.log->Info("checkpoint written", {{"round", round}, {"dir", dir}});
+}
+
+void Trainer::SaveState() {
+  if (deps_.state == nullptr) return;
+  PhaseScope phase(deps_.phases, Phase::kCheckpoint);
+  const absl::Status status = WriteState();
+  summary_.failed_saves = status.ok() ? 0 : summary_.failed_saves + 1;
+  if (status.ok()) {
+    deps_.log->Debug("state saved", {{"round", deps_.learner->next_round().value()}});
+  } else {
+    deps_.log->Error("state was not saved; the older one stays", {{"reason", status}});
+  }
+}
+
+absl::Status Trainer::WriteState() {
+  DISTRO_RETURN_IF_ERROR(KeepLocalSteps());
+  DISTRO_RETURN_IF_ERROR(deps_.learner->KeepMore());
+  DISTRO_ASSIGN_OR_RETURN(const Learner::Kept kept, deps_.learner->kept());
+  WorkerState state = {.run_id = deps_.run->run_id(),
+                       .worker = options_.worker,
+                       .epoch = epoch_,
+                       .next_round = deps_.learner->next_round(),
+                       .local_steps = kept.local_steps};
+  own_.Save(&state);
+  return deps_.state->Save(state, kept.elements, *kept.optimizer);
 }
 
 }  // namespace distro::worker

@@ -24,7 +24,9 @@
 #include "worker/state/state_dir.h"
 #include "worker/train/gradient_step.h"
 #include "worker/train/objective.h"
+#include "worker/train/open_round.h"
 #include "worker/train/own_rounds.h"
+#include "worker/train/own_update.h"
 #include "worker/train/phase_clock.h"
 #include "worker/train/sample_reader.h"
 #include "worker/train/step_plan.h"
@@ -115,7 +117,7 @@ class Trainer {
  private:
   Trainer(TrainerOptions options, Dependencies deps, Observer observer);
 
-  // trainer.cc: the loop.
+  // The loop.
   absl::Status FollowRun();
   // Applies the rounds that were committed until Join, and those that have arrived since.
   absl::Status CatchUp();
@@ -126,53 +128,32 @@ class Trainer {
   // Cancelled once the exchange was stopped.
   absl::Status CheckGoesOn() const;
   StepState State() const;
-  // The samples that this worker reads for a round with these slots, in which it has one.
-  v1::Slot SamplesFor(RoundId round,
-                      const google::protobuf::RepeatedPtrField<v1::Slot>& slots) const;
-  // Those of a slot of the open round, and behind them those announced for the next one.
-  v1::Slot WithNextSamples(v1::Slot slot) const;
   absl::Status Step();
   absl::Status TakeEvent();
   absl::Status ComputeGradient();
   absl::Status ComputeLookaheadGradient();
-  absl::Status TakeGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
+  absl::Status Use(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
   absl::StatusOr<double> LossOf(HeldOutText which);
   void Observe();
 
-  // trainer_outputs.cc: files.
+  // Files.
   absl::Status WriteLastCheckpoint();
   void WriteRoundCheckpoint();
   void Wrote(const absl::Status& status, const std::string& dir);
+  absl::Status WriteState();
 
-  // trainer_rounds.cc: the events of a round.
+  // The events of a round: it opens, gets this worker's update, is committed and applied.
   absl::Status Open(OpenedRound opened);
-  absl::Duration WindowEnds(const OpenedRound& opened) const;
-  absl::Status CheckSlot(const v1::Slot& slot) const;
-  // The update's local steps for its header: only if the run has a window.
-  uint32_t StatedSteps(int local_steps) const {
-    return config_.has_round_window() ? static_cast<uint32_t>(local_steps) : 0;
-  }
-  const UpdateRuleKind& rule() const { return deps_.learner->rule(); }
-  bool binds_updates_to_slots() const { return MethodOf(config_).binds_updates_to_slots(); }
   // InvalidArgument: the rule does not accept the step of a round.
   absl::Status CheckStep(RoundId round, const v1::StepParameters& step) const;
-  absl::Status Upload();
-  // The payloads of the open round's update; none if it is not finite.
-  absl::StatusOr<std::vector<SharedBytes>> Compress();
-  // The first sample for the header; only if updates are bound to slots.
-  uint64_t StatedSamples(uint64_t first) const { return binds_updates_to_slots() ? first : 0; }
-  // The first index of this worker's slot of the open round. Requires one.
-  uint64_t FirstSample() const { return FindSlot(open_->slots(), options_.worker)->first_sample(); }
-  // Whether the pending update is of this worker's slot of the open round. With local data a slot
-  // is only a number of samples.
-  bool PendingIsOfSlot() const {
-    return !binds_updates_to_slots() || config_.data() == v1::DATA_LOCAL ||
-           pending_samples_ == FirstSample();
-  }
   // A restarted aggregator announced the round again, with another slot: discards the work on the
   // old slot.
   absl::Status ChangeSlot();
+  // The status of NoFiniteStep: it has abstained from too many rounds in a row.
+  absl::Status Upload();
+  // The payloads of the open round's update; none if it is not finite.
+  absl::StatusOr<std::vector<SharedBytes>> Compress();
   // Whether local steps of the open round were taken but not sent; the inner optimizer has already
   // advanced.
   bool HasLocalSteps() const;
@@ -182,24 +163,19 @@ class Trainer {
   // state, before any later result.
   absl::Status DropLateSteps();
   void OfferPending();
-  void HandIn(RoundUpdate update);
-  // Counts the round if the worker abstained. The status of NoFiniteStep: too many in a row.
-  absl::Status CountAbstention(bool abstained);
+  // Sends an update, or an abstention, for the open round: sets what its header says of steps and
+  // samples, and the state's hash.
+  void HandIn(RoundUpdate update, int local_steps, uint64_t first_sample);
   absl::Status Apply(const CommittedRound& round);
   // Takes the number of rounds that a record or Join states; 0: none is stated.
   void TakeExtension(uint64_t rounds);
-  // Whether the record's member is a process that sent the pending update.
-  bool IsSender(const CommittedRound& round, int member) const;
   absl::Status AfterRound();
-
-  // trainer_own_rounds.cc: what became of this worker's part in a round.
+  // What became of this worker's part in a round.
   void CountOwnUpdate(const CommittedRound& round, int member);
-  // Why this worker's update of the round, which it sent, is not wholly in the result.
-  std::optional<Exclusion> WhyExcluded(const CommittedRound& round, int member) const;
-  // What became of this worker's part in the round; nullopt: it had none.
-  std::optional<OwnPart> PartIn(const CommittedRound& round, int member,
-                                std::optional<Exclusion> excluded) const;
   void TellOwnPart(OwnPart part);
+
+  const UpdateRuleKind& rule() const { return deps_.learner->rule(); }
+  bool binds_updates_to_slots() const { return MethodOf(config_).binds_updates_to_slots(); }
 
   const TrainerOptions options_;
   const Dependencies deps_;
@@ -207,25 +183,12 @@ class Trainer {
   const v1::RunConfig config_;  // a copy: a resync replaces what `deps_.run` holds
   uint64_t rounds_;             // of the run, as far as the log has come
 
-  // The round that is open, as announced; kept until its commit.
-  std::optional<v1::RoundOpen> open_;
-  RoundId open_round_;
-  absl::Duration window_ends_;  // of it, by the phase clock's clock; infinite without a window
-  std::optional<RoundId> uploaded_round_;  // the last answered by an update or an abstention
-  std::optional<RoundId> sent_round_;   // the last that was answered by an update; not of before a
-                                        // resync
-  std::optional<RoundId> last_update_;  // the same, of before it too
+  OpenRound open_;
+  OwnUpdate own_;
   OwnRounds own_rounds_;
-  std::optional<Gradient> gradient_;
   GradientStep gradient_step_;
-  // Incarnations of the processes that sent the pending update, all with the same bytes; the record
-  // names the first.
-  std::vector<uint64_t> senders_;
-  double pending_loss_ = 0;        // of the pending update
-  int pending_steps_ = 0;          // local steps of the pending update
+  std::optional<Gradient> gradient_;
   uint64_t gradient_samples_ = 0;  // first sample of the slot of `gradient_`
-  uint64_t uploaded_samples_ = 0;  // first sample of the slot of uploaded_round_
-  uint64_t pending_samples_ = 0;   // first sample of the slot of the pending update
   EpochId epoch_;                  // the highest seen
   bool ready_;                     // rounds may wait for this worker
   std::optional<RoundId> resynced_at_;
