@@ -11,7 +11,7 @@ USES = {
     "proto": "",
     "common/base": "",
     "common/model/layout": "common/base",
-    "common/model": "",
+    "common/model": "common/model/layout",
     # A method is a folder; common/method has the table of them.
     "common/method/base": "common/model/layout proto",  # the interface, and what methods share
     "common/method/codec": "common/model/layout",
