@@ -73,7 +73,6 @@ std::string RunFilePath(const std::string& data_dir) { return data_dir + "/run.p
 absl::StatusOr<std::shared_ptr<const RunIdentity>> ReadRun(const std::string& data_dir,
                                                            SnapshotCheck check) {
   DISTRO_ASSIGN_OR_RETURN(const v1::StoredRun stored, ReadRunFile(data_dir));
-  DISTRO_RETURN_IF_ERROR(CheckMethodIsKnown(stored.config()));
   const std::string snapshot = SnapshotPath(data_dir, stored.initial_snapshot().round());
   if (check == SnapshotCheck::kSha256) {
     const absl::Status status = CheckStoredSnapshot(snapshot, stored.initial_snapshot());

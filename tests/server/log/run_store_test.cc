@@ -437,16 +437,6 @@ TEST_F(RunStoreTest, ContinuesRunWithoutMethodAsSigns) {
   EXPECT_EQ(Create(store->get(), again).code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(RunStoreTest, RefusesToStartWithMethodOfANewerVersion) {
-  CreateARun();
-  v1::StoredRun stored = *ParseRunFile(*ReadFile(Data("run.pb")));
-  stored.mutable_config()->set_method(static_cast<v1::Method>(v1::Method_MAX + 1));
-  Overwrite(Data("run.pb"), EncodeRunFile(stored));
-  const absl::Status status = Open().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("does not know method"));
-}
-
 // The model determines which tensors Muon steps, so its architecture must be known.
 TEST_F(RunStoreTest, NeedsKnownModelForDeltas) {
   auto store = Open();
