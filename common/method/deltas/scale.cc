@@ -26,11 +26,11 @@ uint8_t CoveringScale(int64_t magnitude) {
   return static_cast<uint8_t>(low);
 }
 
-int LevelOf(int64_t magnitude, int code) {
-  const int64_t scale = ScaleOf(code);
-  return static_cast<int>(std::count_if(kBounds.begin(), kBounds.end(), [&](int64_t bound) {
-    return (magnitude << kLevelBits) < scale * bound;
-  }));
+LevelBounds::LevelBounds(int code) {
+  // magnitude * 2^16 < M(code) * bound, for a whole magnitude.
+  constexpr int64_t kUnit = int64_t{1} << kLevelBits;
+  for (size_t j = 0; j < least_.size(); ++j)
+    least_[j] = (ScaleOf(code) * kBounds[j] + kUnit - 1) / kUnit;
 }
 
 }  // namespace distro

@@ -9,6 +9,7 @@
 // Functions that a GPU also uses are constexpr (kernels/cuda/block.h).
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -69,9 +70,21 @@ uint8_t ScaleCodeOf(double x);
 // The least code with M(c) >= magnitude. Requires magnitude <= kMaxScale.
 uint8_t CoveringScale(int64_t magnitude);
 
-// The level of a magnitude in a block with scale code `code`; kLevels if it is dropped. Requires 0
-// <= magnitude <= M(code).
-int LevelOf(int64_t magnitude, int code);
+// The levels of magnitudes in a block with scale code `code`.
+class LevelBounds {
+ public:
+  explicit LevelBounds(int code);
+
+  // kLevels if it is dropped. Requires 0 <= magnitude <= M(code).
+  int LevelOf(int64_t magnitude) const {
+    int level = 0;
+    for (const int64_t least : least_) level += magnitude < least ? 1 : 0;
+    return level;
+  }
+
+ private:
+  std::array<int64_t, kLevels> least_;  // [j]: the least magnitude of a level up to j
+};
 
 // The magnitude of a level, at most 20 significant bits. Requires level < kLevels.
 constexpr int64_t LevelMagnitude(int code, int level) {

@@ -92,7 +92,7 @@ TEST(LevelTest, IsNearestHalfOctaveBelowScale) {
     for (int tenth = 0; tenth < 50; ++tenth) {
       const double octaves = 0.1 * tenth + 0.007;  // off the bounds between levels
       const auto magnitude = static_cast<int64_t>(scale * std::exp2(-octaves));
-      const int level = LevelOf(magnitude, code);
+      const int level = LevelBounds(code).LevelOf(magnitude);
       ASSERT_EQ(level, std::min(8L, std::lround(2 * octaves))) << octaves;
       if (level == kLevels) continue;
       const auto meant = static_cast<double>(LevelMagnitude(code, level));
@@ -104,10 +104,11 @@ TEST(LevelTest, IsNearestHalfOctaveBelowScale) {
 
 TEST(LevelTest, IsZeroForTheLargest) {
   for (int code = 1; code < kScaleCodes; ++code) {
-    EXPECT_EQ(LevelOf(ScaleOf(code), code), 0);
-    EXPECT_EQ(LevelOf(ScaleOf(code - 1) + 1, code), 0) << "the least that this code covers";
+    EXPECT_EQ(LevelBounds(code).LevelOf(ScaleOf(code)), 0);
+    EXPECT_EQ(LevelBounds(code).LevelOf(ScaleOf(code - 1) + 1), 0)
+        << "the least that this code covers";
   }
-  EXPECT_EQ(LevelOf(1, 0), kLevels);
+  EXPECT_EQ(LevelBounds(0).LevelOf(1), kLevels);
 }
 
 TEST(LevelTest, FitsTwentySignificantBits) {
