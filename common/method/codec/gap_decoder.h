@@ -132,9 +132,10 @@ class GapDecoder {
   uint32_t TakeNumber();
   // A gap and its sign, which stands between code and raw bits. Requires a code of gaps.
   uint32_t TakeGap(bool* negative);
-  // The gaps of entries first .. end - 1 of a block, which begins behind position `next` - 1: calls
-  // put(entry, position, sign) for each, sign 1 for a negative one. Returns the position behind the last one, which may be
-  // beyond the block: then put had positions beyond it too. Requires a code of gaps.
+  // The gaps of entries first .. end - 1 of a block, of which the entry before is at position
+  // next - 1: calls put(entry, position, sign) for each, sign 1 for a negative one. Returns the
+  // position behind the last one, which may be beyond the block: then put had such ones too.
+  // Requires a code of gaps.
   template <typename Put>
   uint32_t TakeGaps(uint32_t first, uint32_t end, uint32_t next, Put put);
   // The first position beyond the block that TakeGaps has found, as an error.

@@ -136,18 +136,22 @@ void AppendLevels(const DeltaMeans& means, DeltaResult* result) {
   result->positions.resize(most);
   result->signs.resize(most);
   result->levels.resize(most);
+  std::array<int64_t, kBlockElements> magnitudes;
+  std::array<uint8_t, kBlockElements> levels;
   for (int64_t block = 0; block < means.blocks(); ++block) {
-    const uint32_t begin = means.offsets[block], end = means.offsets[block + 1];
+    const uint32_t begin = means.offsets[block], count = means.offsets[block + 1] - begin;
     int64_t largest = 0;
-    for (uint32_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(means.values[i]));
+    for (uint32_t i = 0; i < count; ++i) {
+      magnitudes[i] = std::abs(means.values[begin + i]);
+      largest = std::max(largest, magnitudes[i]);
+    }
     const uint8_t code = CoveringScale(largest);
-    const LevelBounds bounds(code);
-    for (uint32_t i = begin; i < end; ++i) {
-      const int level = bounds.LevelOf(std::abs(means.values[i]));
-      result->positions[kept] = means.positions[i];
-      result->signs[kept] = static_cast<int8_t>(means.values[i] < 0 ? -1 : 1);
-      result->levels[kept] = static_cast<uint8_t>(level);
-      kept += level < kLevels ? 1 : 0;
+    LevelBounds(code).LevelsOf(magnitudes.data(), count, levels.data());
+    for (uint32_t i = 0; i < count; ++i) {
+      result->positions[kept] = means.positions[begin + i];
+      result->signs[kept] = static_cast<int8_t>(means.values[begin + i] < 0 ? -1 : 1);
+      result->levels[kept] = levels[i];
+      kept += levels[i] < kLevels ? 1 : 0;
     }
     result->codes.push_back(code);
     result->offsets.push_back(static_cast<uint32_t>(kept));

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -76,14 +77,24 @@ class LevelBounds {
   explicit LevelBounds(int code);
 
   // kLevels if it is dropped. Requires 0 <= magnitude <= M(code).
-  int LevelOf(int64_t magnitude) const {
-    int level = 0;
-    for (const int64_t least : least_) level += magnitude < least ? 1 : 0;
+  uint8_t LevelOf(int64_t magnitude) const {
+    const int32_t part = PartOf(magnitude);
+    uint8_t level = 0;
+    for (const int32_t least : least_) level += part < least ? 1 : 0;
     return level;
   }
+  // Sets levels[i] to that of magnitudes[i], i < count, as above.
+  void LevelsOf(const int64_t* magnitudes, size_t count, uint8_t* levels) const;
 
  private:
-  std::array<int64_t, kLevels> least_;  // [j]: the least magnitude of a level up to j
+  // The magnitude in parts of 2^(E - 8), rounded down, below 2^20: magnitude * 2^16 < M(c) * B[j]
+  // exactly when it is below (8 + f) * B[j].
+  int32_t PartOf(int64_t magnitude) const {
+    return static_cast<int32_t>((magnitude << kLevelBits) >> shift_);
+  }
+
+  const int shift_;  // E + 8
+  std::array<int32_t, kLevels> least_;
 };
 
 // The magnitude of a level, at most 20 significant bits. Requires level < kLevels.

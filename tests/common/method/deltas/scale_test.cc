@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <vector>
 
 #include "common/base/random.h"
 #include "gtest/gtest.h"
@@ -98,6 +99,27 @@ TEST(LevelTest, IsNearestHalfOctaveBelowScale) {
       const auto meant = static_cast<double>(LevelMagnitude(code, level));
       EXPECT_NEAR(meant / (scale * std::exp2(-0.5 * level)), 1, 1e-4);
       EXPECT_NEAR(meant / static_cast<double>(magnitude), 1, 0.19);
+    }
+  }
+}
+
+TEST(LevelTest, OfManyIsThatOfTheDefinition) {
+  constexpr int64_t kBounds[] = {55109, 38968, 27554, 19484, 13777, 9742, 6889, 4871};
+  for (const int code : {0, 7, 8, 63, 64, 65, 120, 255}) {
+    std::vector<int64_t> magnitudes = {0, 1, ScaleOf(code) - 1, ScaleOf(code)};
+    for (const int64_t bound : kBounds) {
+      const int64_t least = ScaleOf(code) * bound >> kLevelBits;
+      for (int64_t off = -2; off <= 2; ++off)
+        magnitudes.push_back(std::max<int64_t>(0, least + off));
+    }
+    std::vector<uint8_t> levels(magnitudes.size());
+    LevelBounds(code).LevelsOf(magnitudes.data(), magnitudes.size(), levels.data());
+    for (size_t i = 0; i < magnitudes.size(); ++i) {
+      const auto expected = std::ranges::count_if(kBounds, [&](int64_t bound) {
+        return magnitudes[i] << kLevelBits < ScaleOf(code) * bound;
+      });
+      EXPECT_EQ(levels[i], expected) << magnitudes[i] << " at code " << code;
+      EXPECT_EQ(LevelBounds(code).LevelOf(magnitudes[i]), expected);
     }
   }
 }
