@@ -147,6 +147,16 @@ void BM_EncodeDeltaUpdate(benchmark::State& state) {
 }
 BENCHMARK(BM_EncodeDeltaUpdate)->ArgName("K")->Arg(4)->Arg(32);
 
+// Of one worker, as at its arrival.
+void BM_ValidateDeltaUpdate(benchmark::State& state) {
+  const int k = static_cast<int>(state.range(0));
+  const std::string bytes = EncodeDeltaUpdate(kIdentity, bench::RandomDelta(k, kBlocks, 0));
+  const std::vector<uint8_t> caps(kBlocks, kScaleCodes - 1);
+  for (auto _ : state) benchmark::DoNotOptimize(ValidateDeltaUpdate(bytes, Expect(k), caps));
+  state.SetItemsProcessed(state.iterations() * kBlocks * k);
+}
+BENCHMARK(BM_ValidateDeltaUpdate)->ArgName("K")->Arg(8)->Arg(32)->Arg(128);
+
 void BM_CombineDeltaPayloads(benchmark::State& state) {
   const int workers = 32;
   const int k = static_cast<int>(state.range(0));
@@ -157,8 +167,15 @@ void BM_CombineDeltaPayloads(benchmark::State& state) {
   for (const std::string& one : bytes) payloads.push_back({.bytes = one, .weight = 1});
   const std::vector<BlockExtent> extents(kBlocks);
   const MeanRule rule = {.divisor = Divisor::kSenders, .weights = workers};
-  for (auto _ : state)
-    benchmark::DoNotOptimize(CombineDeltaPayloads(payloads, Expect(k), extents, rule));
+  for (auto _ : state) {
+    DeltaResult result;
+    const absl::Status status = CombineDeltaBlocks(
+        payloads, Expect(k), extents, rule, {.first = 0, .count = kBlocks / kGroupBlocks},
+        [](auto&&...) {},
+        [&](uint32_t /*block*/, const DeltaMeans& means) { AppendLevels(means, &result); });
+    if (!status.ok()) state.SkipWithError(status.ToString().c_str());
+    benchmark::DoNotOptimize(result.positions.data());
+  }
   state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
 }
 BENCHMARK(BM_CombineDeltaPayloads)->ArgName("K")->Arg(4)->Arg(8)->Arg(32);

@@ -206,7 +206,7 @@ void ScaleBy(double factor, DeltaMessage* message) {
 DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const BlockForms& forms,
                            const MeanRule& rule) {
   DeltaMeans means;
-  DeltaAccumulator accumulator;
+  DeltaAccumulator accumulator(rule);
   ForEachBlock(*forms.layout, [&](size_t tensor, const BlockSite& site, int64_t block) {
     const BlockExtent extent = ExtentOfBlock(site, forms.as_dct[tensor]);
     for (const DeltaMessage* message : messages) {
@@ -214,7 +214,7 @@ DeltaMeans CombineMessages(absl::Span<const DeltaMessage* const> messages, const
       if (std::ranges::all_of(sent.values, [](int64_t value) { return value == 0; })) continue;
       accumulator.Add(extent, sent.positions, sent.values, /*weight=*/1);
     }
-    accumulator.EmitBlock(rule, &means);
+    accumulator.EmitBlock(&means);
   });
   return means;
 }

@@ -10,7 +10,7 @@
 
 namespace distro {
 
-// Appends bits to a string it borrows. Not thread-safe.
+// Appends bits to a string it borrows. The string has them all after AlignToByte. Not thread-safe.
 class BitWriter {
  public:
   explicit BitWriter(std::string* out) : out_(out) {}
@@ -25,20 +25,26 @@ class BitWriter {
   void AlignToByte() {
     Flush((pending_bits_ + 7) / 8);
     pending_bits_ = 0;
+    out_->append(buffer_, buffered_);
+    buffered_ = 0;
   }
 
  private:
   void Flush(int bytes) {
-    char buffer[8];
-    std::memcpy(buffer, &pending_, sizeof(buffer));
-    out_->append(buffer, bytes);
+    std::memcpy(buffer_ + buffered_, &pending_, sizeof(pending_));
+    buffered_ += static_cast<size_t>(bytes);
     pending_ = bytes == 8 ? 0 : pending_ >> (8 * bytes);
     pending_bits_ -= 8 * bytes;
+    if (buffered_ + sizeof(pending_) <= sizeof(buffer_)) return;
+    out_->append(buffer_, buffered_);
+    buffered_ = 0;
   }
 
   std::string* const out_;
   uint64_t pending_ = 0;
   int pending_bits_ = 0;
+  size_t buffered_ = 0;
+  char buffer_[512];  // so that the string grows rarely
 };
 
 // Reads bits from a borrowed string. Reading past the end gives zeros; the caller compares bit()

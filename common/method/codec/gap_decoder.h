@@ -33,18 +33,42 @@ struct GapGroupState {
   typename Format::GroupState format = {};
 };
 
-// Meaning of the next kMaxCodeLength bits: number of code bits, number of raw bits that follow,
-// symbol, smallest number of the bucket.
+// Meaning of the next kMaxCodeLength bits: symbol and number of code bits. Tables are small because
+// a decoder looks into several in turn, beside the sums of a block.
 struct GapTableEntry {
-  uint8_t code_bits;
-  uint8_t raw_bits;
-  uint16_t symbol;
-  uint32_t first;
+  uint16_t symbol : 12;
+  uint16_t code_bits : 4;
 };
 template <typename Kind>
 struct GapTable {
+  static_assert(kSymbols<Kind> <= 1 << 12);
   std::vector<GapTableEntry> value;  // [kCodeTableSize], or empty when no symbol is used
 };
+
+// The same of gaps, of which a body has the most: also the smallest gap of the bucket, and the
+// number of all bits, with sign and raw bits.
+class GapEntry {
+ public:
+  GapEntry() = default;
+  GapEntry(uint32_t symbol, uint32_t code_bits, BucketRange range)
+      : packed_((code_bits + 1 + static_cast<uint32_t>(range.raw_bits)) | code_bits << 6 |
+                range.first << 10 | symbol << 22) {}
+  uint32_t bits() const { return packed_ % (1u << 6); }
+  uint32_t code_bits() const { return (packed_ >> 6) % (1u << 4); }
+  uint32_t first() const { return (packed_ >> 10) % (1u << 12); }
+  uint32_t symbol() const { return packed_ >> 22; }
+
+ private:
+  uint32_t packed_ = 0;  // one load: the compiler reads a bit field three times
+};
+static_assert(kSymbols<Gaps> <= 1 << 10 && Gaps::kLargest < 1 << 12);
+template <>
+struct GapTable<Gaps> {
+  std::vector<GapEntry> value;
+};
+// Gaps that the bits of one Peek() hold.
+inline constexpr uint32_t kGapsOfPeek = 3;
+static_assert(kGapsOfPeek * (kMaxCodeLength + 1 + kRawBits<Gaps>) <= 57);
 
 // Data for all groups of a body: code tables and positions of the groups. Immutable; borrows the
 // body.
@@ -108,6 +132,14 @@ class GapDecoder {
   uint32_t TakeNumber();
   // A gap and its sign, which stands between code and raw bits. Requires a code of gaps.
   uint32_t TakeGap(bool* negative);
+  // The gaps of entries first .. end - 1 of a block, of which the entry before is at position
+  // next - 1: calls put(entry, position, sign) for each, sign 1 for a negative one. Returns the
+  // position behind the last one, which may be beyond the block: then put had such ones too.
+  // Requires a code of gaps.
+  template <typename Put>
+  uint32_t TakeGaps(uint32_t first, uint32_t end, uint32_t next, Put put);
+  // The first position beyond the block that TakeGaps has found, as an error.
+  absl::Status BadPosition(BitReader at, uint32_t next);
   absl::Status CheckPosition(uint32_t position) const;
   absl::Status EndGroup();
   absl::Status Bad(absl::string_view what) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,19 +21,19 @@ inline uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
 
 // The decoding table of an alphabet: one entry for each of kCodeTableSize bit patterns.
 template <typename Kind>
-std::vector<GapTableEntry> MakeTable(absl::Span<const CodeLength> lengths) {
-  std::vector<GapTableEntry> table;
+auto MakeTable(absl::Span<const CodeLength> lengths) {
+  decltype(GapTable<Kind>::value) table;
   const std::vector<uint16_t> codes = PrefixCodes(lengths);
   for (uint32_t symbol = 0; symbol < lengths.size(); ++symbol) {
     if (lengths[symbol] == 0) continue;
     table.resize(kCodeTableSize);
-    const uint32_t bits = CodeBits(lengths[symbol]);
-    const BucketRange range = RangeOf<Kind::kMantissa>(symbol);
+    const auto bits = static_cast<uint32_t>(CodeBits(lengths[symbol]));
     for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
-      table[i] = {.code_bits = static_cast<uint8_t>(bits),
-                  .raw_bits = static_cast<uint8_t>(range.raw_bits),
-                  .symbol = static_cast<uint16_t>(symbol),
-                  .first = range.first};
+      if constexpr (std::is_same_v<Kind, Gaps>)
+        table[i] = GapEntry(symbol, bits, RangeOf<Kind::kMantissa>(symbol));
+      else
+        table[i] = {.symbol = static_cast<uint16_t>(symbol),
+                    .code_bits = static_cast<uint16_t>(bits)};
     }
   }
   return table;
@@ -113,9 +114,10 @@ template <typename Kind>
 uint32_t GapDecoder<Format>::TakeNumber() {
   const uint64_t window = bits_.Peek();
   const GapTableEntry entry = body_->tables_.template of<Kind>()[window % kCodeTableSize];
-  bits_.Skip(entry.code_bits + entry.raw_bits);
+  const BucketRange range = RangeOf<Kind::kMantissa>(entry.symbol);
+  bits_.Skip(entry.code_bits + range.raw_bits);
   ++model_.template of<Kind>()[entry.symbol];
-  return entry.first + internal::Raw(window, entry.code_bits, entry.raw_bits);
+  return range.first + internal::Raw(window, entry.code_bits, range.raw_bits);
 }
 
 template <typename Format>
@@ -127,13 +129,56 @@ absl::StatusOr<uint32_t> GapDecoder<Format>::ReadNumber() {
 }
 
 template <typename Format>
+template <typename Put>
+inline uint32_t GapDecoder<Format>::TakeGaps(uint32_t first, uint32_t end, uint32_t next, Put put) {
+  const GapEntry* const table = body_->tables_.template of<Gaps>().data();
+  uint64_t* const symbols = model_.template of<Gaps>().data();
+  BitReader bits = bits_;  // a copy, which stays in registers
+  uint64_t window = 0;
+  const auto take = [&](uint32_t entry) {
+    const GapEntry gap = table[window % kCodeTableSize];
+    const uint64_t low = (window & ((uint64_t{1} << gap.bits()) - 1)) >> gap.code_bits();
+    const uint32_t position = next + gap.first() + static_cast<uint32_t>(low >> 1);
+    put(entry, position, low & 1);
+    next = position + 1;
+    ++symbols[gap.symbol()];
+    window >>= gap.bits();
+    return gap.bits();
+  };
+  uint32_t entry = first;
+  for (; end - entry >= kGapsOfPeek; entry += kGapsOfPeek) {
+    window = bits.Peek();
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < kGapsOfPeek; ++i) used += take(entry + i);
+    bits.Skip(used);
+  }
+  window = bits.Peek();
+  uint32_t used = 0;
+  for (; entry < end; ++entry) used += take(entry);
+  bits.Skip(used);
+  bits_ = bits;
+  return next;
+}
+
+template <typename Format>
 uint32_t GapDecoder<Format>::TakeGap(bool* negative) {
-  const uint64_t window = bits_.Peek();
-  const GapTableEntry entry = body_->tables_.template of<Gaps>()[window % kCodeTableSize];
-  bits_.Skip(entry.code_bits + 1 + entry.raw_bits);
-  ++model_.template of<Gaps>()[entry.symbol];
-  *negative = (window >> entry.code_bits) & 1;
-  return entry.first + internal::Raw(window, entry.code_bits + 1, entry.raw_bits);
+  uint32_t gap = 0;
+  TakeGaps(0, 1, 0, [&](uint32_t /*entry*/, uint32_t position, uint64_t sign) {
+    gap = position;
+    *negative = sign != 0;
+  });
+  return gap;
+}
+
+template <typename Format>
+absl::Status GapDecoder<Format>::BadPosition(BitReader at, uint32_t next) {
+  bits_ = at;
+  bool negative;
+  while (true) {
+    const uint32_t position = next + TakeGap(&negative);
+    DISTRO_RETURN_IF_ERROR(CheckPosition(position));
+    next = position + 1;
+  }
 }
 
 template <typename Format>

@@ -5,58 +5,78 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "common/base/random.h"
 #include "common/method/deltas/scale.h"
 
 namespace distro {
 
-inline void DeltaAccumulator::AddOne(const BlockExtent& extent, uint32_t position, int64_t value,
-                                     int weight) {
-  if (!extent.Contains(static_cast<int>(position))) return;
-  sums_[position] += value;
-  weights_[position] += weight;
-  touched_[position / 64] |= uint64_t{1} << (position % 64);
+MeanRounding::MeanRounding(int64_t most) {
+  reciprocals_.resize(std::clamp<int64_t>(most, 0, kMostReciprocals) + 1);
+  for (size_t divisor = 1; divisor < reciprocals_.size(); ++divisor)
+    reciprocals_[divisor] = UINT64_MAX / divisor;
+}
+
+int64_t MeanRounding::Mean(int64_t sum, int64_t divisor) const {
+  const auto d = static_cast<uint64_t>(divisor);
+  // floor((2 |S| + D) / (2 D)) = floor((|S| + floor(D / 2)) / D), below 2^63.
+  const uint64_t dividend = static_cast<uint64_t>(std::abs(sum)) + d / 2;
+  uint64_t mean;
+  if (d < reciprocals_.size()) {
+    // The reciprocal is less than 1/D by at most 1 in 2^64, and the dividend is below 2^63: the
+    // product's upper half is the quotient or one less.
+    mean = absl::Uint128High64(absl::uint128(dividend) * reciprocals_[d]);
+    mean += dividend - mean * d >= d ? 1 : 0;
+  } else {
+    mean = dividend / d;
+  }
+  return sum < 0 ? -static_cast<int64_t>(mean) : static_cast<int64_t>(mean);
 }
 
 void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
                            absl::Span<const int64_t> values, int weight) {
-  for (size_t i = 0; i < positions.size(); ++i)
-    AddOne(extent, positions[i], weight * values[i], weight);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (extent.Contains(positions[i])) AddOne(positions[i], weight * values[i], weight);
+  }
 }
 
 void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
                            absl::Span<const int8_t> signs, int64_t scale, int weight) {
-  for (size_t i = 0; i < positions.size(); ++i)
-    AddOne(extent, positions[i], weight * signs[i] * scale, weight);
+  const int64_t value = weight * scale;
+  const bool whole = extent.Contains(kBlockElements - 1);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (whole || extent.Contains(positions[i])) AddOne(positions[i], signs[i] * value, weight);
+  }
 }
 
-int64_t RoundedMean(int64_t sum, int64_t divisor) {
-  const auto magnitude = static_cast<uint64_t>(std::abs(sum)), d = static_cast<uint64_t>(divisor);
-  const auto mean = static_cast<int64_t>((2 * magnitude + d) / (2 * d));
-  return sum < 0 ? -mean : mean;
-}
-
-void DeltaAccumulator::EmitBlock(const MeanRule& rule, DeltaMeans* means) {
+void DeltaAccumulator::EmitBlock(DeltaMeans* means) {
+  const size_t begin = means->positions.size();
+  size_t sent = 0;
+  for (const uint64_t word : touched_) sent += static_cast<size_t>(std::popcount(word));
+  means->positions.resize(begin + sent);
+  means->values.resize(begin + sent);
+  size_t end = begin;
   for (uint32_t word = 0; word < touched_.size(); ++word) {
     for (uint64_t bits = std::exchange(touched_[word], 0); bits != 0; bits &= bits - 1) {
       const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
-      const int64_t sum = std::exchange(sums_[position], 0);
-      const int64_t senders = std::exchange(weights_[position], 0);
-      const int64_t divisor =
-          rule.divisor == Divisor::kAll ? rule.weights : std::max(senders, rule.least_senders);
-      const int64_t mean = RoundedMean(sum, divisor);
-      if (mean == 0) continue;
-      means->positions.push_back(position);
-      means->values.push_back(mean);
+      const Sum sum = std::exchange(sums_[position], {});
+      const int64_t divisor = rule_.divisor == Divisor::kAll
+                                  ? rule_.weights
+                                  : std::max(sum.weight, rule_.least_senders);
+      means->positions[end] = position;
+      means->values[end] = rounding_.Mean(sum.value, divisor);
+      end += means->values[end] != 0 ? 1 : 0;
     }
   }
-  means->offsets.push_back(static_cast<uint32_t>(means->positions.size()));
+  means->positions.resize(end);
+  means->values.resize(end);
+  means->offsets.push_back(static_cast<uint32_t>(end));
 }
 
 DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
                          absl::Span<const BlockExtent> extents, const MeanRule& rule) {
   DeltaMeans means;
-  DeltaAccumulator accumulator;
+  DeltaAccumulator accumulator(rule);
   for (size_t block = 0; block < extents.size(); ++block) {
     for (const auto& [update, weight] : updates) {
       const auto b = static_cast<int64_t>(block);
@@ -64,7 +84,7 @@ DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
       accumulator.Add(extents[block], update->PositionsOf(b), update->SignsOf(b),
                       ScaleOf(update->codes[block]), weight);
     }
-    accumulator.EmitBlock(rule, &means);
+    accumulator.EmitBlock(&means);
   }
   return means;
 }
@@ -106,22 +126,39 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
 
 DeltaResult RoundToLevels(const DeltaMeans& means) {
   DeltaResult result;
-  for (int64_t block = 0; block < means.blocks(); ++block) {
-    const uint32_t begin = means.offsets[block], end = means.offsets[block + 1];
-    int64_t largest = 0;
-    for (uint32_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(means.values[i]));
-    const uint8_t code = CoveringScale(largest);
-    for (uint32_t i = begin; i < end; ++i) {
-      const int level = LevelOf(std::abs(means.values[i]), code);
-      if (level == kLevels) continue;
-      result.positions.push_back(means.positions[i]);
-      result.signs.push_back(means.values[i] < 0 ? int8_t{-1} : int8_t{1});
-      result.levels.push_back(static_cast<uint8_t>(level));
-    }
-    result.codes.push_back(code);
-    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
-  }
+  AppendLevels(means, &result);
   return result;
+}
+
+void AppendLevels(const DeltaMeans& means, DeltaResult* result) {
+  size_t kept = result->positions.size();
+  const size_t most = kept + means.positions.size();
+  result->positions.resize(most);
+  result->signs.resize(most);
+  result->levels.resize(most);
+  std::array<int64_t, kBlockElements> magnitudes;
+  std::array<uint8_t, kBlockElements> levels;
+  for (int64_t block = 0; block < means.blocks(); ++block) {
+    const uint32_t begin = means.offsets[block], count = means.offsets[block + 1] - begin;
+    int64_t largest = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      magnitudes[i] = std::abs(means.values[begin + i]);
+      largest = std::max(largest, magnitudes[i]);
+    }
+    const uint8_t code = CoveringScale(largest);
+    LevelBounds(code).LevelsOf(magnitudes.data(), count, levels.data());
+    for (uint32_t i = 0; i < count; ++i) {
+      result->positions[kept] = means.positions[begin + i];
+      result->signs[kept] = static_cast<int8_t>(means.values[begin + i] < 0 ? -1 : 1);
+      result->levels[kept] = levels[i];
+      kept += levels[i] < kLevels ? 1 : 0;
+    }
+    result->codes.push_back(code);
+    result->offsets.push_back(static_cast<uint32_t>(kept));
+  }
+  result->positions.resize(kept);
+  result->signs.resize(kept);
+  result->levels.resize(kept);
 }
 
 }  // namespace distro

@@ -57,13 +57,37 @@ struct DeltaMeans {
   std::vector<int64_t> values;
 
   int64_t blocks() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  // No blocks; the memory stays.
+  void Clear() {
+    offsets.resize(1);
+    positions.clear();
+    values.clear();
+  }
   bool operator==(const DeltaMeans&) const = default;
 };
 
-// Sums one block at a time in 48 KB of scratch memory, of which it touches only positions that were
+// Rounds means (docs/algorithm.md, "Combining") by multiplication: a division takes as long as all
+// else that is done for a position. Immutable.
+class MeanRounding {
+ public:
+  // For divisors up to `most`; those above kMostReciprocals are divided by.
+  explicit MeanRounding(int64_t most);
+
+  // r = sgn(S) * floor((2 |S| + D) / (2 D)): the nearest mean, halves away from 0. Requires |S|
+  // below 2^62 and 1 <= divisor <= `most`.
+  int64_t Mean(int64_t sum, int64_t divisor) const;
+
+ private:
+  static constexpr int64_t kMostReciprocals = 4096;
+  std::vector<uint64_t> reciprocals_;  // [D]: floor((2^64 - 1) / D); 0 has none
+};
+
+// Sums one block at a time in 64 KB of scratch memory, of which it touches only positions that were
 // sent. Not thread-safe.
 class DeltaAccumulator {
  public:
+  explicit DeltaAccumulator(const MeanRule& rule) : rule_(rule), rounding_(rule.weights) {}
+
   // Adds one worker's block. Positions outside the tensor are ignored. Requires positions below
   // 4096, as many values, of at most kMaxScale in magnitude, and that the weights of a block sum to
   // at most kMaxDeltaWeights.
@@ -74,19 +98,27 @@ class DeltaAccumulator {
            absl::Span<const int8_t> signs, int64_t scale, int weight);
 
   // Appends the block's means to `means`. The scratch is empty again afterwards.
-  void EmitBlock(const MeanRule& rule, DeltaMeans* means);
+  void EmitBlock(DeltaMeans* means);
 
  private:
-  void AddOne(const BlockExtent& extent, uint32_t position, int64_t value, int weight);
+  // The sum of a position and the weights of who sent it, C: together, so that adding touches one
+  // line of the cache.
+  struct Sum {
+    int64_t value = 0;
+    int64_t weight = 0;
+  };
+  void AddOne(uint32_t position, int64_t value, int weight) {
+    Sum& sum = sums_[position];
+    sum.value += value;
+    sum.weight += weight;
+    touched_[position / 64] |= uint64_t{1} << (position % 64);
+  }
 
-  std::array<int64_t, kBlockElements> sums_{};
-  std::array<int32_t, kBlockElements> weights_{};  // C
+  const MeanRule rule_;
+  const MeanRounding rounding_;
+  std::array<Sum, kBlockElements> sums_{};
   std::array<uint64_t, kBlockElements / 64> touched_{};
 };
-
-// r = sgn(S) * floor((2 |S| + D) / (2 D)): the nearest mean, halves away from 0. Requires |S| below
-// 2^62 and 1 <= divisor <= kMaxDeltaWeights.
-int64_t RoundedMean(int64_t sum, int64_t divisor);
 
 struct WeightedDelta {
   const DeltaUpdate* update = nullptr;  // borrowed; valid
@@ -106,5 +138,7 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
 // The result to send: the smallest code that covers the block's largest |r|, and each position's
 // level. Drops positions of level kLevels.
 DeltaResult RoundToLevels(const DeltaMeans& means);
+// Appends the blocks to `result`.
+void AppendLevels(const DeltaMeans& means, DeltaResult* result);
 
 }  // namespace distro

@@ -1,5 +1,7 @@
 #include "common/method/deltas/gap_format.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/method/codec/gap_codec.h"
@@ -9,23 +11,36 @@ namespace distro {
 template <>
 absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) {
   block->code = 0;
+  block->level_zero = true;
   if (block->count == 0) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const uint32_t difference, ReadNumber<Scales>());
   state_.format.code += UnZigZag(difference);
   if (state_.format.code < 0 || state_.format.code >= kScaleCodes)
     return Bad(absl::StrCat("scale code ", state_.format.code, " is outside 0..", kScaleCodes - 1));
   block->code = static_cast<uint8_t>(state_.format.code);
+  const auto put = [block](uint32_t entry, uint32_t position, uint64_t sign) {
+    block->positions[entry] = static_cast<uint16_t>(position);
+    block->signs[entry] = static_cast<int8_t>(1 - 2 * static_cast<int>(sign));  // without a branch
+  };
   uint32_t next = 0;
-  for (uint32_t i = 0; i < block->count; ++i) {
+  for (uint32_t i = 0; i < block->count;) {
     DISTRO_RETURN_IF_ERROR(ReadPlain());
-    bool negative;
-    const uint32_t position = next + TakeGap(&negative);
-    DISTRO_RETURN_IF_ERROR(CheckPosition(position));
-    DISTRO_ASSIGN_OR_RETURN(const uint32_t level, ReadValue());
-    block->positions[i] = static_cast<uint16_t>(position);
-    block->signs[i] = negative ? -1 : 1;
-    block->levels[i] = static_cast<uint8_t>(level);
-    next = position + 1;
+    // A run of plain entries at once, else one entry with its level.
+    const uint32_t end = i + std::clamp(state_.plain, 1u, block->count - i);
+    const BitReader begin = bits_;
+    const uint32_t behind = TakeGaps(i, end, next, put);
+    // Positions ascend: if one is beyond the block, the last one is.
+    if (behind > kBlockElements) return BadPosition(begin, next);
+    next = behind;
+    if (state_.plain == 0) {
+      DISTRO_ASSIGN_OR_RETURN(const uint32_t level, ReadValue());
+      block->levels[i] = static_cast<uint8_t>(level);
+      block->level_zero &= level == 0;
+    } else {
+      std::fill(block->levels.begin() + i, block->levels.begin() + end, uint8_t{0});
+      state_.plain -= end - i;
+    }
+    i = end;
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #include "common/method/deltas/payload.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -107,9 +108,9 @@ absl::Status DeltaUpdateReader::CheckBlock() const {
     return absl::InvalidArgumentError(
         absl::StrCat("block ", next_, ": ", count, " entries, an update has 0 or ", k_));
   }
+  if (block_->level_zero) return absl::OkStatus();
   const auto* const above = std::find_if(block_->levels.begin(), block_->levels.begin() + count,
                                          [](uint8_t level) { return level != 0; });
-  if (above == block_->levels.begin() + count) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("block ", next_, ": level ", *above, ", an update has 0"));
 }
@@ -122,11 +123,55 @@ absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPa
   return CombineDeltaPayloads(payloads, expected, extents, rule, {.first = 0, .count = groups});
 }
 
+namespace {
+
+// The entries of some blocks of one payload, decoded. One payload's blocks are decoded together,
+// and then those of all payloads added block by block: so neither the decoder's tables nor the sums
+// leave the cache.
+struct DecodedBlocks {
+  std::vector<uint16_t> positions;           // [blocks, k]
+  std::vector<int8_t> signs;                 // [blocks, k]
+  std::array<int64_t, kGroupBlocks> scales;  // 0: the record is empty
+};
+
+absl::Status DecodeGroup(uint32_t first, uint32_t end, size_t payload, DeltaUpdateReader* reader,
+                         SentBlockVisitor visitor, DecodedBlocks* decoded) {
+  decoded->positions.clear();
+  decoded->signs.clear();
+  for (uint32_t block = first; block < end; ++block) {
+    DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const sent, reader->NextBlock());
+    visitor(payload, block, *sent);
+    decoded->scales[block - first] = sent->count == 0 ? 0 : ScaleOf(sent->code);
+    const auto count = static_cast<ptrdiff_t>(sent->count);
+    decoded->positions.insert(decoded->positions.end(), sent->positions.begin(),
+                              sent->positions.begin() + count);
+    decoded->signs.insert(decoded->signs.end(), sent->signs.begin(), sent->signs.begin() + count);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
                                                 const PayloadExpectation& expected,
                                                 absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule, GroupRange range,
-                                                DeltaBlockVisitor visitor) {
+                                                const MeanRule& rule, GroupRange range) {
+  DeltaMeans means;
+  DISTRO_RETURN_IF_ERROR(CombineDeltaBlocks(
+      payloads, expected, extents, rule, range, [](auto&&...) {},
+      [&](uint32_t /*block*/, const DeltaMeans& of) {
+        means.positions.insert(means.positions.end(), of.positions.begin(), of.positions.end());
+        means.values.insert(means.values.end(), of.values.begin(), of.values.end());
+        means.offsets.push_back(static_cast<uint32_t>(means.positions.size()));
+      }));
+  return means;
+}
+
+absl::Status CombineDeltaBlocks(absl::Span<const WeightedDeltaPayload> payloads,
+                                const PayloadExpectation& expected,
+                                absl::Span<const BlockExtent> extents, const MeanRule& rule,
+                                GroupRange range, SentBlockVisitor sent,
+                                BlockMeansVisitor combined) {
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
   std::vector<DeltaUpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {
@@ -135,22 +180,34 @@ absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPa
     if (!reader.ok()) return Annotate(reader.status(), absl::StrCat("payload ", i));
     readers.push_back(*std::move(reader));
   }
+  const auto k = static_cast<size_t>(expected.k);
+  DeltaAccumulator accumulator(rule);
   DeltaMeans means;
-  DeltaAccumulator accumulator;
-  const uint64_t end =
-      std::min<uint64_t>(expected.blocks, uint64_t{range.first + range.count} * kGroupBlocks);
-  for (uint64_t block = uint64_t{range.first} * kGroupBlocks; block < end; ++block) {
+  std::vector<DecodedBlocks> decoded(payloads.size());
+  std::vector<size_t> next(payloads.size());  // entry of each
+  for (uint32_t group = range.first; group < range.first + range.count; ++group) {
+    const uint32_t first = group * kGroupBlocks;
+    const uint32_t end = std::min(expected.blocks, first + kGroupBlocks);
     for (size_t i = 0; i < readers.size(); ++i) {
-      const absl::StatusOr<const GapBlock<DeltaFormat>*> sent = readers[i].NextBlock();
-      if (!sent.ok()) return Annotate(sent.status(), absl::StrCat("payload ", i));
-      visitor(i, static_cast<uint32_t>(block), **sent);
-      accumulator.Add(extents[block], absl::MakeSpan((*sent)->positions).first((*sent)->count),
-                      absl::MakeSpan((*sent)->signs).first((*sent)->count), ScaleOf((*sent)->code),
-                      payloads[i].weight);
+      const absl::Status status = DecodeGroup(first, end, i, &readers[i], sent, &decoded[i]);
+      if (!status.ok()) return Annotate(status, absl::StrCat("payload ", i));
     }
-    accumulator.EmitBlock(rule, &means);
+    std::ranges::fill(next, 0);
+    for (uint32_t block = first; block < end; ++block) {
+      for (size_t i = 0; i < readers.size(); ++i) {
+        const DecodedBlocks& of = decoded[i];
+        const int64_t scale = of.scales[block - first];
+        if (scale == 0) continue;
+        accumulator.Add(extents[block], absl::MakeSpan(of.positions).subspan(next[i], k),
+                        absl::MakeSpan(of.signs).subspan(next[i], k), scale, payloads[i].weight);
+        next[i] += k;
+      }
+      means.Clear();
+      accumulator.EmitBlock(&means);
+      combined(block, means);
+    }
   }
-  return means;
+  return absl::OkStatus();
 }
 
 }  // namespace distro

@@ -75,9 +75,11 @@ struct WeightedDeltaPayload {
   int weight = 1;           // n_w, 1 or more
 };
 
-// Called for every block of every payload, with the payload's number.
-using DeltaBlockVisitor =
-    absl::FunctionRef<void(size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent)>;
+// Groups first .. first + count - 1, for a thread's part of the work.
+struct GroupRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
 
 // The means of a segment's updates, block by block through one DeltaAccumulator. Their order does
 // not matter; positions outside the tensors are ignored. InvalidArgument: a payload is not valid
@@ -87,15 +89,21 @@ absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPa
                                                 const PayloadExpectation& expected,
                                                 absl::Span<const BlockExtent> extents,
                                                 const MeanRule& rule);
+absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
+                                                const PayloadExpectation& expected,
+                                                absl::Span<const BlockExtent> extents,
+                                                const MeanRule& rule, GroupRange range);
 
-// Groups first .. first + count - 1, for a thread's part of the work.
-struct GroupRange {
-  uint32_t first = 0;
-  uint32_t count = 0;
-};
-absl::StatusOr<DeltaMeans> CombineDeltaPayloads(
-    absl::Span<const WeightedDeltaPayload> payloads, const PayloadExpectation& expected,
-    absl::Span<const BlockExtent> extents, const MeanRule& rule, GroupRange range,
-    DeltaBlockVisitor visitor = [](auto&&...) {});
+// The same without keeping the means of more than a block: calls `sent` for every block of every
+// payload, with the payload's number, and `combined` for every block in order, with its means
+// alone; they are forgotten afterwards.
+using SentBlockVisitor =
+    absl::FunctionRef<void(size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent)>;
+using BlockMeansVisitor = absl::FunctionRef<void(uint32_t block, const DeltaMeans& means)>;
+absl::Status CombineDeltaBlocks(absl::Span<const WeightedDeltaPayload> payloads,
+                                const PayloadExpectation& expected,
+                                absl::Span<const BlockExtent> extents, const MeanRule& rule,
+                                GroupRange range, SentBlockVisitor sent,
+                                BlockMeansVisitor combined);
 
 }  // namespace distro

@@ -117,22 +117,24 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
                                                           GroupRange range) const {
   CombinedGroups groups;
   groups.codes.assign(input.payloads.size(), LargestCodes(layout_->tensors().size()));
-  absl::StatusOr<DeltaMeans> means = CombineDeltaPayloads(
+  const bool top = config_.download() == v1::DOWNLOAD_MODE_TOP;
+  const auto kept = static_cast<int>(config_.kept_votes_per_block());
+  const int64_t first_block = layout_->SegmentFirstBlock(input.expected.segment);
+  const absl::Status status = CombineDeltaBlocks(
       input.payloads, input.expected, input.extents, RuleOf(input.weights), range,
       [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
         if (sent.count == 0) return;
         std::optional<uint8_t>& largest = groups.codes[payload][input.tensors[block]];
         largest = std::max<uint8_t>(largest.value_or(0), sent.code);
+      },
+      [&](uint32_t block, const DeltaMeans& means) {
+        groups.entries += means.values.size();
+        AppendLevels(top ? KeepLargest(means, kept, config_.seed(), input.expected.round,
+                                       first_block + block)
+                         : means,
+                     &groups.result);
       });
-  if (!means.ok()) return Damaged(means.status());
-  groups.entries = means->values.size();
-  if (config_.download() == v1::DOWNLOAD_MODE_TOP) {
-    means = KeepLargest(
-        *means, static_cast<int>(config_.kept_votes_per_block()), config_.seed(),
-        input.expected.round,
-        layout_->SegmentFirstBlock(input.expected.segment) + int64_t{range.first} * kGroupBlocks);
-  }
-  groups.result = RoundToLevels(*means);
+  if (!status.ok()) return Damaged(status);
   return groups;
 }
 

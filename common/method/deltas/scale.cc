@@ -26,11 +26,23 @@ uint8_t CoveringScale(int64_t magnitude) {
   return static_cast<uint8_t>(low);
 }
 
-int LevelOf(int64_t magnitude, int code) {
-  const int64_t scale = ScaleOf(code);
-  return static_cast<int>(std::count_if(kBounds.begin(), kBounds.end(), [&](int64_t bound) {
-    return (magnitude << kLevelBits) < scale * bound;
-  }));
+LevelBounds::LevelBounds(int code) : shift_(code / 8 + 8) {
+  for (size_t j = 0; j < least_.size(); ++j)
+    least_[j] = static_cast<int32_t>((8 + code % 8) * kBounds[j]);
+}
+
+void LevelBounds::LevelsOf(const int64_t* magnitudes, size_t count, uint8_t* levels) const {
+  using Lanes = int32_t __attribute__((vector_size(16)));
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(int32_t);
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Lanes parts, below = {};
+    for (size_t lane = 0; lane < kLanes; ++lane) parts[lane] = PartOf(magnitudes[i + lane]);
+    for (const int32_t least : least_) below += parts < least;  // -1 where it is
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      levels[i + lane] = static_cast<uint8_t>(-below[lane]);
+  }
+  for (; i < count; ++i) levels[i] = LevelOf(magnitudes[i]);
 }
 
 }  // namespace distro

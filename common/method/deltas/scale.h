@@ -9,7 +9,9 @@
 // Functions that a GPU also uses are constexpr (kernels/cuda/block.h).
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -69,9 +71,31 @@ uint8_t ScaleCodeOf(double x);
 // The least code with M(c) >= magnitude. Requires magnitude <= kMaxScale.
 uint8_t CoveringScale(int64_t magnitude);
 
-// The level of a magnitude in a block with scale code `code`; kLevels if it is dropped. Requires 0
-// <= magnitude <= M(code).
-int LevelOf(int64_t magnitude, int code);
+// The levels of magnitudes in a block with scale code `code`.
+class LevelBounds {
+ public:
+  explicit LevelBounds(int code);
+
+  // kLevels if it is dropped. Requires 0 <= magnitude <= M(code).
+  uint8_t LevelOf(int64_t magnitude) const {
+    const int32_t part = PartOf(magnitude);
+    uint8_t level = 0;
+    for (const int32_t least : least_) level += part < least ? 1 : 0;
+    return level;
+  }
+  // Sets levels[i] to that of magnitudes[i], i < count, as above.
+  void LevelsOf(const int64_t* magnitudes, size_t count, uint8_t* levels) const;
+
+ private:
+  // The magnitude in parts of 2^(E - 8), rounded down, below 2^20: magnitude * 2^16 < M(c) * B[j]
+  // exactly when it is below (8 + f) * B[j].
+  int32_t PartOf(int64_t magnitude) const {
+    return static_cast<int32_t>((magnitude << kLevelBits) >> shift_);
+  }
+
+  const int shift_;  // E + 8
+  std::array<int32_t, kLevels> least_;
+};
 
 // The magnitude of a level, at most 20 significant bits. Requires level < kLevels.
 constexpr int64_t LevelMagnitude(int code, int level) {

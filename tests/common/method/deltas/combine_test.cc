@@ -274,10 +274,31 @@ TEST(CombineDeltasTest, SumsLargestWithoutOverflow) {
 }
 
 TEST(CombineDeltasTest, MeansAreRoundedToNearestHalvesAwayFromZero) {
-  EXPECT_EQ(RoundedMean(5, 2), 3);
-  EXPECT_EQ(RoundedMean(-5, 2), -3);
-  EXPECT_EQ(RoundedMean(4, 3), 1);
-  EXPECT_EQ(RoundedMean(-1, 3), 0);
+  const MeanRounding rounding(3);
+  EXPECT_EQ(rounding.Mean(5, 2), 3);
+  EXPECT_EQ(rounding.Mean(-5, 2), -3);
+  EXPECT_EQ(rounding.Mean(4, 3), 1);
+  EXPECT_EQ(rounding.Mean(-1, 3), 0);
+}
+
+TEST(CombineDeltasTest, MeansByReciprocalsAreThoseOfADivision) {
+  const MeanRounding rounding(kMaxDeltaWeights);
+  uint64_t random = 1;
+  for (const int64_t divisor : {1, 2, 3, 5, 7, 8, 255, 256, 4095, 4096, 4097, 1 << 19}) {
+    std::vector<int64_t> sums = {0, 1, divisor - 1, divisor, (int64_t{1} << 62) - 1};
+    for (int i = 0; i < 2000; ++i) {
+      random = SplitMix64(random, 1);
+      const int64_t sum = static_cast<int64_t>(random >> 2) >> (random % 62);
+      sums.insert(sums.end(),
+                  {sum, sum / divisor * divisor, sum / divisor * divisor + divisor / 2});
+    }
+    for (const int64_t sum : sums) {
+      const absl::int128 twice = 2 * absl::int128(sum) + divisor;
+      const auto mean = static_cast<int64_t>(twice / (2 * divisor));
+      ASSERT_EQ(rounding.Mean(sum, divisor), mean) << sum << " / " << divisor;
+      ASSERT_EQ(rounding.Mean(-sum, divisor), -mean) << sum << " / " << divisor;
+    }
+  }
 }
 
 TEST(CombineDeltasTest, WeightsFollowTheStepsOfAWindow) {

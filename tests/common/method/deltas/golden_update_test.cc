@@ -131,8 +131,7 @@ class GoldenBlockTest : public ::testing::Test {
 
 // A mean with divisor 1 is its sum, and the sum of as many ones is the weight of the senders.
 TEST_F(GoldenBlockTest, SumsAndTheWeightsOfSenders) {
-  DeltaAccumulator accumulator;
-  const MeanRule sum = {.divisor = Divisor::kAll, .weights = 1, .least_senders = 0};
+  DeltaAccumulator accumulator({.divisor = Divisor::kAll, .weights = 1, .least_senders = 0});
   for (int64_t i = 0; i < cases(); ++i) {
     const std::vector<DeltaUpdate> updates = Updates(i);
     DeltaMeans sums, senders;
@@ -141,12 +140,12 @@ TEST_F(GoldenBlockTest, SumsAndTheWeightsOfSenders) {
       for (const int8_t sign : update->signs) values.push_back(sign * ScaleOf(update->codes[0]));
       accumulator.Add(Extent(i)[0], update->positions, values, weight);
     }
-    accumulator.EmitBlock(sum, &sums);
+    accumulator.EmitBlock(&sums);
     for (const auto& [update, weight] : Weighted(i, updates)) {
       const std::vector<int64_t> ones(update->k, 1);
       accumulator.Add(Extent(i)[0], update->positions, ones, weight);
     }
-    accumulator.EmitBlock(sum, &senders);
+    accumulator.EmitBlock(&senders);
     EXPECT_EQ(ByPosition(sums), Expected<int64_t>("sum_value", i)) << "case " << i;
     EXPECT_EQ(ByPosition(senders), Expected<uint32_t>("sum_count", i)) << "case " << i;
   }

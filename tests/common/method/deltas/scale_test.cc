@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <vector>
 
 #include "common/base/random.h"
 #include "gtest/gtest.h"
@@ -92,7 +93,7 @@ TEST(LevelTest, IsNearestHalfOctaveBelowScale) {
     for (int tenth = 0; tenth < 50; ++tenth) {
       const double octaves = 0.1 * tenth + 0.007;  // off the bounds between levels
       const auto magnitude = static_cast<int64_t>(scale * std::exp2(-octaves));
-      const int level = LevelOf(magnitude, code);
+      const int level = LevelBounds(code).LevelOf(magnitude);
       ASSERT_EQ(level, std::min(8L, std::lround(2 * octaves))) << octaves;
       if (level == kLevels) continue;
       const auto meant = static_cast<double>(LevelMagnitude(code, level));
@@ -102,12 +103,34 @@ TEST(LevelTest, IsNearestHalfOctaveBelowScale) {
   }
 }
 
+TEST(LevelTest, OfManyIsThatOfTheDefinition) {
+  constexpr int64_t kBounds[] = {55109, 38968, 27554, 19484, 13777, 9742, 6889, 4871};
+  for (const int code : {0, 7, 8, 63, 64, 65, 120, 255}) {
+    std::vector<int64_t> magnitudes = {0, 1, ScaleOf(code) - 1, ScaleOf(code)};
+    for (const int64_t bound : kBounds) {
+      const int64_t least = ScaleOf(code) * bound >> kLevelBits;
+      for (int64_t off = -2; off <= 2; ++off)
+        magnitudes.push_back(std::max<int64_t>(0, least + off));
+    }
+    std::vector<uint8_t> levels(magnitudes.size());
+    LevelBounds(code).LevelsOf(magnitudes.data(), magnitudes.size(), levels.data());
+    for (size_t i = 0; i < magnitudes.size(); ++i) {
+      const auto expected = std::ranges::count_if(kBounds, [&](int64_t bound) {
+        return magnitudes[i] << kLevelBits < ScaleOf(code) * bound;
+      });
+      EXPECT_EQ(levels[i], expected) << magnitudes[i] << " at code " << code;
+      EXPECT_EQ(LevelBounds(code).LevelOf(magnitudes[i]), expected);
+    }
+  }
+}
+
 TEST(LevelTest, IsZeroForTheLargest) {
   for (int code = 1; code < kScaleCodes; ++code) {
-    EXPECT_EQ(LevelOf(ScaleOf(code), code), 0);
-    EXPECT_EQ(LevelOf(ScaleOf(code - 1) + 1, code), 0) << "the least that this code covers";
+    EXPECT_EQ(LevelBounds(code).LevelOf(ScaleOf(code)), 0);
+    EXPECT_EQ(LevelBounds(code).LevelOf(ScaleOf(code - 1) + 1), 0)
+        << "the least that this code covers";
   }
-  EXPECT_EQ(LevelOf(1, 0), kLevels);
+  EXPECT_EQ(LevelBounds(0).LevelOf(1), kLevels);
 }
 
 TEST(LevelTest, FitsTwentySignificantBits) {
