@@ -8,7 +8,7 @@
 #include "common/base/foreign_file.h"
 #include "common/base/json.h"
 #include "common/model/config_reader.h"
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 
 namespace distro {
 namespace {
@@ -20,7 +20,7 @@ struct Reader {
 
 // All architectures, with the readers of their keys. worker/model/units.cc has the other table.
 constexpr Reader kArchitectures[] = {
-    {"llama", &ReadLlama},
+    {"llama", &ReadDecoder},
 };
 
 std::string Names() {

@@ -1,6 +1,6 @@
 // The static properties of a model: sizes, tensors, units, operations, memory. This is the half of
 // an architecture's interface without Torch; worker/model/units.h is the other half
-// (docs/decisions/0017). A new architecture is a folder beside llama/ and a line in the table of
+// (docs/decisions/0017). A new architecture is a folder beside decoder/ and a line in the table of
 // architecture.cc.
 //
 //   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,

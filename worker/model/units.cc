@@ -1,7 +1,7 @@
 #include "worker/model/units.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/model/llama/llama_units.h"
+#include "worker/model/decoder/decoder_units.h"
 
 namespace distro::worker {
 namespace {
@@ -14,7 +14,7 @@ struct Maker {
 
 // Every architecture of common/model/architecture.cc.
 constexpr Maker kArchitectures[] = {
-    {"llama", &LlamaUnits, &LlamaTables},
+    {"llama", &DecoderUnits, &DecoderTables},
 };
 
 const Maker* Find(const Architecture& model) {

@@ -25,13 +25,13 @@ using ::testing::Not;
 
 struct Shape {
   const char* name;
-  LlamaConfig config;
+  DecoderConfig config;
   int sequences;
   int positions;
 };
 
-LlamaConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, int vocabulary,
-                   bool tied) {
+DecoderConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, int vocabulary,
+                     bool tied) {
   return {.hidden_size = hidden,
           .layers = layers,
           .heads = heads,

@@ -40,7 +40,7 @@ struct ModelCase {
 
 constexpr double kDeltaClip = 0.125;
 
-LlamaConfig OddConfig(bool tied) {
+DecoderConfig OddConfig(bool tied) {
   return {.hidden_size = 72,
           .layers = 2,
           .heads = 3,

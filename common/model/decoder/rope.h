@@ -1,4 +1,4 @@
-// The rotary position embedding in a Llama's config.json: a base, and for Llama 3.1 to 3.3 the
+// The rotary position embedding in a decoder's config.json: a base, and for Llama 3.1 to 3.3 the
 // scaling of the frequencies for contexts longer than in pretraining (rope_type "llama3").
 #pragma once
 

@@ -1,5 +1,5 @@
 // The Llama of a Hugging Face config.json (LlamaForCausalLM): embedding, config.layers blocks,
-// head. worker/model/llama does its arithmetic.
+// head. worker/model/decoder does its arithmetic.
 //
 // Refuses, by name, keys that change the arithmetic in unsupported ways. Ignores keys that
 // LlamaForCausalLM itself ignores (token ids, pretraining_tp, use_cache, versions).
@@ -12,13 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "common/model/architecture.h"
-#include "common/model/llama/rope.h"
+#include "common/model/decoder/rope.h"
 
 namespace distro {
 
 class ConfigReader;
 
-struct LlamaConfig {
+struct DecoderConfig {
   int hidden_size = 0;
   int layers = 0;
   int heads = 0;
@@ -32,15 +32,15 @@ struct LlamaConfig {
   bool tied_embeddings = false;
   float initializer_range = 0;  // standard deviation of initial weights
 
-  bool operator==(const LlamaConfig&) const = default;
+  bool operator==(const DecoderConfig&) const = default;
 };
 
-class Llama final : public Architecture {
+class Decoder final : public Architecture {
  public:
-  // Requires a config that ReadLlama accepts.
-  explicit Llama(const LlamaConfig& config);
+  // Requires a config that ReadDecoder accepts.
+  explicit Decoder(const DecoderConfig& config);
 
-  const LlamaConfig& config() const { return config_; }
+  const DecoderConfig& config() const { return config_; }
 
   std::string ConfigJson() const override;
   // Matrices are [out, in]; lm_head.weight only when the embeddings are not tied.
@@ -55,14 +55,14 @@ class Llama final : public Architecture {
   // masked half (as PaLM, appendix B, counts).
   double FlopsPerToken(int sequence_length) const override;
 
-  // Follows worker/model/llama/llama_units.cc operation by operation: the results that autograd
+  // Follows worker/model/decoder/decoder_units.cc operation by operation: the results that autograd
   // keeps, and the temporaries that are alive at the same time (docs/fsdp.md, "Memory"). A change
   // there requires one here; a test compares it with an allocator's count.
   ModelMemory Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
                      bool gpu) const override;
 
  private:
-  const LlamaConfig config_;
+  const DecoderConfig config_;
 };
 
 // Reads the keys of transformers 5 (dtype, rope_parameters) and of older versions (torch_dtype,
@@ -72,6 +72,6 @@ class Llama final : public Architecture {
 // value of the wrong type or out of range, head counts that do not divide, an odd head_dim, another
 // class, or an unsupported feature (partial RoPE, scaling other than Llama 3's, biases, dropout,
 // sliding window, quantization, a hidden_act other than silu).
-absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader);
+absl::StatusOr<std::shared_ptr<const Architecture>> ReadDecoder(ConfigReader& reader);
 
 }  // namespace distro

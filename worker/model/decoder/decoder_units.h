@@ -20,11 +20,12 @@
 
 namespace distro::worker {
 
-// Both require a model that is a Llama; LlamaUnits a manifest that holds exactly model.Tensors().
-std::vector<std::unique_ptr<Unit>> LlamaUnits(const Architecture& model, const Manifest& manifest);
+// Both require a model that is a Decoder; DecoderUnits a manifest that holds exactly model.Tensors().
+std::vector<std::unique_ptr<Unit>> DecoderUnits(const Architecture& model,
+                                                const Manifest& manifest);
 
 // Of RoPE, f32 [positions, heads * d], for positions from 0 on: cosines, then sines, those of the
 // first half of a head negative.
-std::vector<at::Tensor> LlamaTables(const Architecture& model, int positions);
+std::vector<at::Tensor> DecoderTables(const Architecture& model, int positions);
 
 }  // namespace distro::worker

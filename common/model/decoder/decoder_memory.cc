@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 #include "common/model/logit_rows.h"
 
 namespace distro {
@@ -27,7 +27,7 @@ class Live {
 };
 
 struct Sizes {
-  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes, bool gpu)
+  Sizes(const DecoderConfig& config, int64_t sequences, int64_t positions, int64_t bytes, bool gpu)
       : e(bytes),
         fused(gpu),
         tokens(sequences * positions),
@@ -182,8 +182,8 @@ UnitMemory Head(const Sizes& s) {
 
 }  // namespace
 
-ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
-                          bool gpu) const {
+ModelMemory Decoder::Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
+                            bool gpu) const {
   const Sizes sizes(config_, sequences, positions, element_bytes, gpu);
   ModelMemory memory;
   // Cosines and sines.

@@ -1,9 +1,9 @@
-#include "worker/model/llama/llama_units.h"
+#include "worker/model/decoder/decoder_units.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 #include "common/model/logit_rows.h"
 #include "worker/model/token_loss.h"
 
@@ -12,8 +12,8 @@ namespace {
 
 enum Table { kCos, kSin };
 
-const LlamaConfig& ConfigOf(const Architecture& model) {
-  return static_cast<const Llama&>(model).config();
+const DecoderConfig& ConfigOf(const Architecture& model) {
+  return static_cast<const Decoder&>(model).config();
 }
 
 at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, float eps) {
@@ -69,7 +69,7 @@ class Block : public Unit {
  public:
   enum Parameter { kInputNorm, kQuery, kKey, kValue, kOutput, kPostNorm, kGate, kUp, kDown };
 
-  Block(const LlamaConfig& config, std::string name, std::vector<int> tensors)
+  Block(const DecoderConfig& config, std::string name, std::vector<int> tensors)
       : Unit(std::move(name), std::move(tensors)), config_(config) {}
 
   at::Tensor Forward(absl::Span<const at::Tensor> p, const at::Tensor& input,
@@ -96,7 +96,7 @@ class Block : public Unit {
     return at::linear(mixed.transpose(1, 2).reshape({n.size(0), n.size(1), -1}), p[kOutput]);
   }
 
-  const LlamaConfig config_;
+  const DecoderConfig config_;
 };
 
 // What the head computes: nothing for padding. No view where there is none, whose gradient would be
@@ -128,8 +128,9 @@ class Head : public Unit {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Unit>> LlamaUnits(const Architecture& model, const Manifest& manifest) {
-  const LlamaConfig& config = ConfigOf(model);
+std::vector<std::unique_ptr<Unit>> DecoderUnits(const Architecture& model,
+                                                const Manifest& manifest) {
+  const DecoderConfig& config = ConfigOf(model);
   std::vector<UnitSpec> specs = model.Units();
   std::vector<std::vector<int>> tensors = UnitTensors(model, manifest);
   std::vector<std::unique_ptr<Unit>> units;
@@ -144,8 +145,8 @@ std::vector<std::unique_ptr<Unit>> LlamaUnits(const Architecture& model, const M
   return units;
 }
 
-std::vector<at::Tensor> LlamaTables(const Architecture& model, int positions) {
-  const LlamaConfig& config = ConfigOf(model);
+std::vector<at::Tensor> DecoderTables(const Architecture& model, int positions) {
+  const DecoderConfig& config = ConfigOf(model);
   const at::Tensor even = at::arange(0, config.head_dim, 2, at::kFloat);
   const at::Tensor frequency = at::pow(config.rope.theta, even / config.head_dim).reciprocal();
   if (config.rope.scaling.has_value()) {

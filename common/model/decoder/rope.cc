@@ -1,4 +1,4 @@
-#include "common/model/llama/rope.h"
+#include "common/model/decoder/rope.h"
 
 #include <numbers>
 #include <string>

@@ -1,4 +1,4 @@
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 
 #include <charconv>
 
@@ -39,7 +39,7 @@ void RefuseUnbuilt(ConfigReader& reader) {
                        "only RoPE over the whole head is built: remove it");
 }
 
-void ReadHeads(ConfigReader& reader, LlamaConfig* config) {
+void ReadHeads(ConfigReader& reader, DecoderConfig* config) {
   config->heads = reader.RequiredInteger("num_attention_heads", 1, 1024);
   config->kv_heads = reader.Integer("num_key_value_heads", 1, 1024, config->heads);
   if (config->heads % config->kv_heads != 0) {
@@ -72,8 +72,8 @@ TensorSpec Matrix(std::string name, int64_t out, int64_t in) {
   return {std::move(name), {out, in}};
 }
 
-// In the order of Block::Parameter in worker/model/llama/llama_units.cc.
-std::vector<TensorSpec> BlockTensors(const LlamaConfig& c, int layer) {
+// In the order of Block::Parameter in worker/model/decoder/decoder_units.cc.
+std::vector<TensorSpec> BlockTensors(const DecoderConfig& c, int layer) {
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
   const int64_t query = int64_t{c.heads} * c.head_dim, key = int64_t{c.kv_heads} * c.head_dim;
   return {
@@ -89,17 +89,17 @@ std::vector<TensorSpec> BlockTensors(const LlamaConfig& c, int layer) {
   };
 }
 
-int64_t MatrixElementsOfLayer(const LlamaConfig& c) {
+int64_t MatrixElementsOfLayer(const DecoderConfig& c) {
   const int64_t attention = int64_t{2} * c.hidden_size * c.head_dim * (c.heads + c.kv_heads);
   return attention + int64_t{3} * c.hidden_size * c.intermediate_size;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& reader) {
+absl::StatusOr<std::shared_ptr<const Architecture>> ReadDecoder(ConfigReader& reader) {
   ReadClass(reader);
   RefuseUnbuilt(reader);
-  LlamaConfig config;
+  DecoderConfig config;
   config.hidden_size = reader.RequiredInteger("hidden_size", 1, 65536);
   config.layers = reader.RequiredInteger("num_hidden_layers", 1, 1024);
   ReadHeads(reader, &config);
@@ -114,17 +114,17 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ReadLlama(ConfigReader& read
   DISTRO_RETURN_IF_ERROR(reader.status());
   DISTRO_RETURN_IF_ERROR(rope.status());
   config.rope = *rope;
-  return std::make_shared<const Llama>(config);
+  return std::make_shared<const Decoder>(config);
 }
 
-Llama::Llama(const LlamaConfig& config)
+Decoder::Decoder(const DecoderConfig& config)
     : Architecture("llama", {.hidden_size = config.hidden_size,
                              .layers = config.layers,
                              .vocab_size = config.vocab_size,
                              .max_positions = config.max_positions}),
       config_(config) {}
 
-std::string Llama::ConfigJson() const {
+std::string Decoder::ConfigJson() const {
   json config = {
       {"architectures", json::array({"LlamaForCausalLM"})},
       {"attention_bias", false},
@@ -152,7 +152,7 @@ std::string Llama::ConfigJson() const {
   return WriteJson(config);
 }
 
-std::vector<TensorSpec> Llama::Tensors() const {
+std::vector<TensorSpec> Decoder::Tensors() const {
   std::vector<TensorSpec> tensors = {
       Matrix(std::string(kEmbedding), config_.vocab_size, config_.hidden_size)};
   for (int layer = 0; layer < config_.layers; ++layer) {
@@ -164,7 +164,7 @@ std::vector<TensorSpec> Llama::Tensors() const {
   return tensors;
 }
 
-std::vector<UnitSpec> Llama::Units() const {
+std::vector<UnitSpec> Decoder::Units() const {
   std::vector<UnitSpec> units = {{.name = "embedding", .tensors = {std::string(kEmbedding)}}};
   for (int layer = 0; layer < config_.layers; ++layer) {
     UnitSpec& block = units.emplace_back();
@@ -177,13 +177,13 @@ std::vector<UnitSpec> Llama::Units() const {
   return units;
 }
 
-InitialValues Llama::Initial(const TensorSpec& tensor) const {
+InitialValues Decoder::Initial(const TensorSpec& tensor) const {
   const bool is_norm = tensor.shape.size() == 1;
   if (is_norm) return {.deviation = 0, .constant = 1};
   return {.deviation = config_.initializer_range, .constant = 0};
 }
 
-double Llama::FlopsPerToken(int sequence_length) const {
+double Decoder::FlopsPerToken(int sequence_length) const {
   const int64_t matrices = config_.layers * MatrixElementsOfLayer(config_) +
                            int64_t{config_.vocab_size} * config_.hidden_size;
   const double attention =
