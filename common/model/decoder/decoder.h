@@ -1,10 +1,12 @@
-// The Llama of a Hugging Face config.json (LlamaForCausalLM): embedding, config.layers blocks,
-// head. worker/model/decoder does its arithmetic.
+// The decoder of a Hugging Face config.json: embedding, config.layers blocks, head. One class for
+// all architectures of kinds.h, whose rows are its switches. worker/model/decoder does its
+// arithmetic.
 //
-// Refuses, by name, keys that change the arithmetic in unsupported ways. Ignores keys that
-// LlamaForCausalLM itself ignores (token ids, pretraining_tp, use_cache, versions).
+// Refuses, by name, keys that change the arithmetic in unsupported ways. Ignores keys that do not
+// (token ids, pretraining_tp, use_cache, versions).
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,11 +14,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/model/architecture.h"
+#include "common/model/decoder/kinds.h"
 #include "common/model/decoder/rope.h"
 
 namespace distro {
 
 class ConfigReader;
+
+inline constexpr int kMaxLayers = 1024;
+using LayerSet = std::bitset<kMaxLayers>;
 
 struct DecoderConfig {
   int hidden_size = 0;
@@ -31,28 +37,34 @@ struct DecoderConfig {
   Rope rope;
   bool tied_embeddings = false;
   float initializer_range = 0;  // standard deviation of initial weights
+  const DecoderKind* kind = &kLlama;
+  LayerSet without_rope = {};  // these layers do not rotate queries and keys
+  LayerSet windowed = {};      // these attend to `window` positions, the own one among them
+  int window = 0;              // 0: no layer has one
 
   bool operator==(const DecoderConfig&) const = default;
 };
 
 class Decoder final : public Architecture {
  public:
-  // Requires a config that ReadDecoder accepts.
+  // Requires a config that ReadDecoder can return.
   explicit Decoder(const DecoderConfig& config);
 
   const DecoderConfig& config() const { return config_; }
 
   std::string ConfigJson() const override;
-  // Matrices are [out, in]; lm_head.weight only when the embeddings are not tied.
+  // Matrices are [out, in]; lm_head.weight only when the embeddings are not tied. Biases and norms
+  // have one dimension.
   std::vector<TensorSpec> Tensors() const override;
   std::vector<UnitSpec> Units() const override;
-  // Norms are 1; matrices have the deviation initializer_range.
+  // Norms are 1, biases 0; matrices have the deviation initializer_range.
   InitialValues Initial(const TensorSpec& tensor) const override;
 
   //   6 * (elements of the matrices that multiply) + 12 * layers * heads * head_dim * S
-  // Matrices: all projections and the head (tied or not), neither the embedding's lookup nor the
-  // norms. The second term is the scores and their product with the values, without taking off the
-  // masked half (as PaLM, appendix B, counts).
+  // Matrices: all projections and the head (tied or not), neither the embedding's lookup nor norms
+  // and biases. The second term is the scores and their product with the values, without taking
+  // off the masked half (as PaLM, appendix B, counts). A layer with a window counts at most that
+  // many positions.
   double FlopsPerToken(int sequence_length) const override;
 
   // Follows worker/model/decoder/decoder_units.cc operation by operation: the results that autograd
@@ -70,8 +82,13 @@ class Decoder final : public Architecture {
 // num_hidden_layers, num_attention_heads, intermediate_size and vocab_size are required. Ignores
 // the dtype, because the weights have their own. InvalidArgument names the key and the remedy: a
 // value of the wrong type or out of range, head counts that do not divide, an odd head_dim, another
-// class, or an unsupported feature (partial RoPE, scaling other than Llama 3's, biases, dropout,
-// sliding window, quantization, a hidden_act other than silu).
-absl::StatusOr<std::shared_ptr<const Architecture>> ReadDecoder(ConfigReader& reader);
+// class, layers with windows that contradict each other, or an unsupported feature (partial RoPE,
+// scaling other than Llama 3's, other biases, dropout, a window where the class has none,
+// quantization, a hidden_act other than silu). Requires one of DecoderTypes().
+absl::StatusOr<std::shared_ptr<const Architecture>> ReadDecoder(absl::string_view model_type,
+                                                                ConfigReader& reader);
+
+// The keys of kDecoderKinds.
+std::vector<absl::string_view> DecoderTypes();
 
 }  // namespace distro

@@ -31,9 +31,9 @@ struct Rope {
 };
 
 // Reads rope_parameters (transformers 5), or rope_theta and rope_scaling (older versions). Absent:
-// theta 10000, unscaled. InvalidArgument names the key and the remedy: another rope_type, partial
-// RoPE, a value out of range, or a contradiction between old and new keys.
-absl::StatusOr<Rope> ReadRope(ConfigReader& config);
+// theta `default_theta`, unscaled. InvalidArgument names the key and the remedy: another rope_type,
+// partial RoPE, a value out of range, or a contradiction between old and new keys.
+absl::StatusOr<Rope> ReadRope(ConfigReader& config, double default_theta);
 
 // Sets keys from which ReadRope and every version of transformers read the same.
 void WriteRope(const Rope& rope, nlohmann::json* config);

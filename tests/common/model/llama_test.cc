@@ -220,7 +220,7 @@ TEST(LlamaTest, RefusesWhatIsNotBuiltByKey) {
   ExpectRefused(With("sliding_window", 4096), "sliding_window");
   ExpectRefused(With("hidden_act", "gelu"), "hidden_act");
   ExpectRefused(With("quantization_config", {{"bits", 4}}), "quantization_config");
-  ExpectRefused(With("model_type", "mistral"), "model_type");
+  ExpectRefused(With("model_type", "gpt2"), "model_type");
   ExpectRefused(With("model_type", nullptr), "model_type");
   ExpectRefused(With("model_type", 3), "model_type");
   ExpectRefused(With("architectures", {"MistralForCausalLM"}), "architectures");
