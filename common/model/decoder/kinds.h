@@ -40,6 +40,13 @@ inline constexpr DecoderKind kDecoderKinds[] = {
      .windows = Windows::kUpperLayers,
      .default_kv_heads = 32,
      .default_max_positions = 32768},
+    {.model_type = "qwen3",
+     .class_name = "Qwen3ForCausalLM",
+     .qk_norm = true,
+     .windows = Windows::kUpperLayers,
+     .default_kv_heads = 32,
+     .default_head_dim = 128,
+     .default_max_positions = 32768},
 };
 
 inline constexpr const DecoderKind& kLlama = kDecoderKinds[0];
