@@ -47,6 +47,11 @@ inline constexpr DecoderKind kDecoderKinds[] = {
      .default_kv_heads = 32,
      .default_head_dim = 128,
      .default_max_positions = 32768},
+    {.model_type = "mistral",
+     .class_name = "MistralForCausalLM",
+     .windows = Windows::kEveryLayer,
+     .default_kv_heads = 8,
+     .default_max_positions = 131072},
 };
 
 inline constexpr const DecoderKind& kLlama = kDecoderKinds[0];
