@@ -52,6 +52,15 @@ inline constexpr DecoderKind kDecoderKinds[] = {
      .windows = Windows::kEveryLayer,
      .default_kv_heads = 8,
      .default_max_positions = 131072},
+    {.model_type = "smollm3",
+     .class_name = "SmolLM3ForCausalLM",
+     .no_rope_layers = true,
+     .windows = Windows::kLayersWithoutRope,
+     .default_kv_heads = 4,
+     .default_max_positions = 32768,
+     .default_theta = 2e6,
+     .default_tied = true,
+     .default_padding = true},
 };
 
 inline constexpr const DecoderKind& kLlama = kDecoderKinds[0];

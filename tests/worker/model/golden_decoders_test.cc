@@ -48,7 +48,7 @@ TEST_P(GoldenDecodersTest, MatchesLossAndEveryGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, GoldenDecodersTest,
-                         ::testing::Values("qwen2", "qwen2_windows", "qwen3", "mistral"),
+                         ::testing::Values("qwen2", "qwen2_windows", "qwen3", "mistral", "smollm3"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace
