@@ -222,6 +222,31 @@ TEST(DecoderTest, WritesWhatItReads) {
   EXPECT_THAT(Decoder(Read(Small("smollm3"))).ConfigJson(), HasSubstr("\"pad_token_id\": null"));
 }
 
+// Cutting the text anywhere, or turning any byte into any of a few others, gives a config or
+// InvalidArgument.
+TEST(DecoderTest, ReadsDamagedTextAsAConfigOrRefusesIt) {
+  const std::string text =
+      With(Small("smollm3"),
+           {{"no_rope_layers", {0, 1, 1, 0}},
+            {"use_sliding_window", true},
+            {"sliding_window", 7},
+            {"layer_types",
+             {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}}})
+          .dump();
+  ASSERT_TRUE(ParseModelConfig(text).ok());
+  for (size_t i = 0; i < text.size(); ++i) {
+    EXPECT_EQ(ParseModelConfig(text.substr(0, i)).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << i;
+    for (const int flip : {0x01, 0x08, 0x10, 0x80, 0xFF}) {
+      std::string damaged = text;
+      damaged[i] = static_cast<char>(damaged[i] ^ flip);
+      const absl::Status status = ParseModelConfig(damaged).status();
+      EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kInvalidArgument) << status;
+    }
+  }
+}
+
 TEST(DecoderTest, ListsBiasesAndNormsOfHeads) {
   const Decoder qwen2(Read(Small("qwen2"))), qwen3(Read(With(Small("qwen3"), {{"head_dim", 8}})));
   const std::string layer = "model.layers.2.self_attn.";
