@@ -65,11 +65,11 @@ struct Sizes {
   // gradient.
   int64_t NormBackward() const { return fused ? hidden : 3 * wide; }
 
-  // The same of the norm of queries or keys with so many bytes, if there is one; what it saves
-  // includes its input, but its result is not kept.
+  // The same of the norm of queries or keys with so many bytes, if there is one. Its input is saved
+  // too, unless fused both in f32; its result is not kept.
   int64_t HeadNormSaved(int64_t bytes) const {
     if (!normed) return 0;
-    return bytes / head * kF32 + bytes + (fused ? 0 : bytes / e * kF32);
+    return bytes / head * kF32 + (fused ? bytes : 2 * bytes / e * kF32);
   }
   int64_t HeadNormBackward(int64_t bytes) const {
     if (!normed) return 0;
