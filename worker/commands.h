@@ -28,7 +28,7 @@ struct GenerateCommandOptions {
 };
 
 // The prompt and its continuation, with U+FFFD for invalid UTF-8. InvalidArgument: an option, or a
-// checkpoint that is not a Llama. Also the statuses of Tokenizer.
+// checkpoint of another architecture. Also the statuses of Tokenizer.
 absl::StatusOr<std::string> GenerateText(const GenerateCommandOptions& options);
 
 struct FingerprintOptions {

@@ -17,7 +17,7 @@ REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/method/signs/payload
 KEPT = {"signs": 4, "deltas": 32}  # K, the defaults
 # No cap of a round is below what random deltas need (bench/wire/random_deltas.h), so that none is clamped.
 RATES = {"signs": {}, "deltas": {"peak_learning_rate": 1e-3, "min_learning_rate": 1e-3}}
-MOST_GATES = 2**20 // 64  # blocks of a matrix of the deltas' model (common/model/llama)
+MOST_GATES = 2**20 // 64  # blocks of a matrix of the deltas' model (common/model/decoder)
 CLOCK_TICKS = 100  # a second, in /proc; the kernel's USER_HZ
 # With 512 workers some threads run late: a long lease keeps their sessions.
 PATIENCE = ("--heartbeat_interval", "2s", "--suspect_after", "5m", "--lease", "10m", "--log_level", "warning")

@@ -2,25 +2,27 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/foreign_file.h"
 #include "common/base/json.h"
 #include "common/model/config_reader.h"
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 
 namespace distro {
 namespace {
 
-struct Reader {
-  absl::string_view model_type;
-  absl::StatusOr<std::shared_ptr<const Architecture>> (*read)(ConfigReader&);
+struct Family {
+  std::vector<absl::string_view> (*types)();
+  absl::StatusOr<std::shared_ptr<const Architecture>> (*read)(absl::string_view model_type,
+                                                              ConfigReader&);
 };
 
 // All architectures, with the readers of their keys. worker/model/units.cc has the other table.
-constexpr Reader kArchitectures[] = {
-    {"llama", &ReadLlama},
+constexpr Family kFamilies[] = {
+    {&DecoderTypes, &ReadDecoder},
 };
 
 std::string Names() {
@@ -33,7 +35,9 @@ std::string Names() {
 
 std::vector<absl::string_view> ModelTypes() {
   std::vector<absl::string_view> types;
-  for (const Reader& architecture : kArchitectures) types.push_back(architecture.model_type);
+  for (const Family& family : kFamilies) {
+    for (const absl::string_view type : family.types()) types.push_back(type);
+  }
   return types;
 }
 
@@ -44,8 +48,8 @@ absl::StatusOr<std::shared_ptr<const Architecture>> ParseModelConfig(absl::strin
   if (!object->is_object()) return absl::InvalidArgumentError("config.json: is not a JSON object");
   ConfigReader reader(*object, "config.json: ");
   const std::string type = reader.String("model_type", "");
-  for (const Reader& architecture : kArchitectures) {
-    if (architecture.model_type == type) return architecture.read(reader);
+  for (const Family& family : kFamilies) {
+    if (absl::c_linear_search(family.types(), type)) return family.read(type, reader);
   }
   if (reader.Find("model_type") == nullptr) {
     reader.Refuse("model_type", absl::StrCat("is missing; there is ", Names()));

@@ -1,7 +1,7 @@
 // The static properties of a model: sizes, tensors, units, operations, memory. This is the half of
 // an architecture's interface without Torch; worker/model/units.h is the other half
-// (docs/decisions/0017). A new architecture is a folder beside llama/ and a line in the table of
-// architecture.cc.
+// (docs/decisions/0017). A new architecture is a row of decoder/kinds.h, or, where it is no such
+// decoder, a folder beside decoder/ and a line in the table of architecture.cc.
 //
 //   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> model,
 //                           ParseModelConfig(config_json));

@@ -21,6 +21,11 @@ const json* ConfigReader::Find(const char* key) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
+bool ConfigReader::IsNull(const char* key) const {
+  const auto found = object_.find(key);
+  return found != object_.end() && found->is_null();
+}
+
 void ConfigReader::Refuse(absl::string_view key, absl::string_view message) {
   if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat(prefix_, key, ": ", message));
 }

@@ -19,6 +19,7 @@ class ConfigReader {
   const absl::Status& status() const { return status_; }
   // The value; nullptr if the key is absent or null.
   const nlohmann::json* Find(const char* key) const;
+  bool IsNull(const char* key) const;  // false if the key is absent
 
   // These return `fallback` if the key is absent or null, and after an error.
   int64_t Integer(const char* key, int64_t min, int64_t max, int64_t fallback);

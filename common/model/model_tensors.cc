@@ -112,7 +112,7 @@ std::string RemedyOfNames(const TensorDifferences& found, const ModelSizes& size
     return absl::EndsWith(tensor.name, ".bias");
   });
   if (!found.unexpected.empty() && biases) {
-    return "distro-worker has no biases: take a checkpoint without them, or a run with "
+    return "distro-worker has no biases there: take a checkpoint without them, or a run with "
            "\"workers\": \"python\"";
   }
   return "";

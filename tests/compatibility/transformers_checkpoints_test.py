@@ -26,11 +26,26 @@ LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 20000.0, "factor": 8.0, "low
                "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
 
 
-def model_config(kv_heads, tied, head_dim, rope=PLAIN_ROPE):
-    return transformers.LlamaConfig(
-        hidden_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=kv_heads, head_dim=head_dim,
-        intermediate_size=160, vocab_size=VOCABULARY, max_position_embeddings=64, rms_norm_eps=1e-6,
-        rope_parameters=dict(rope), tie_word_embeddings=tied, initializer_range=0.1)
+# By name, an architecture besides Llama and its keys; windows are shorter than the sequences.
+OTHERS = {
+    "qwen2": ("qwen2", {}),
+    "qwen2_windows": ("qwen2", {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}),
+    "qwen3": ("qwen3", {"head_dim": 40}),
+    "qwen3_windows": ("qwen3", {"use_sliding_window": True, "sliding_window": 8,
+                                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+    "mistral": ("mistral", {"sliding_window": 8}),
+    "mistral_without_window": ("mistral", {"sliding_window": None, "head_dim": 20}),
+    "smollm3": ("smollm3", {"no_rope_layers": [1, 0, 1], "tie_word_embeddings": True}),
+    "smollm3_windows": ("smollm3", {"no_rope_layer_interval": 3, "use_sliding_window": True, "sliding_window": 8}),
+}
+
+
+def model_config(architecture="llama", kv_heads=2, tied=False, head_dim=24, rope=PLAIN_ROPE, **keys):
+    return transformers.AutoConfig.for_model(architecture, **({
+        "hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": kv_heads,
+        "head_dim": head_dim, "intermediate_size": 160, "vocab_size": VOCABULARY, "max_position_embeddings": 64,
+        "rms_norm_eps": 1e-6, "rope_parameters": dict(rope), "tie_word_embeddings": tied, "initializer_range": 0.1,
+        "pad_token_id": None} | keys))
 
 
 class Check:
@@ -49,7 +64,7 @@ class Check:
         return logits, [float(line) for line in result.stdout.split()]
 
     def open_there(self, folder):
-        model, info = transformers.LlamaForCausalLM.from_pretrained(
+        model, info = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, output_loading_info=True)
         for key, names in info.items():
             assert not names, f"{folder}: {key}: {names}"
@@ -86,12 +101,13 @@ class Check:
         model = self.open_there(written)
         self.compare("written here, opened there, logits", logits, self.theirs(model))
         assert model.config.rope_parameters == config.rope_parameters, model.config.rope_parameters
-        assert model.config.tie_word_embeddings == config.tie_word_embeddings
+        for key in ("model_type", "tie_word_embeddings", "sliding_window", "layer_types", "no_rope_layers"):
+            assert getattr(model.config, key, None) == getattr(config, key, None), key
 
     def saved_there(self, config, name, dtype=torch.float32, **save):
         torch.manual_seed(5)
         saved = self.folder / f"{name}_saved"
-        transformers.LlamaForCausalLM(config).to(dtype).save_pretrained(saved, **save)
+        transformers.AutoModelForCausalLM.from_config(config).to(dtype).save_pretrained(saved, **save)
         model = self.open_there(saved)
         logits, _ = self.ours(f"--checkpoint={saved}")
         self.compare("saved there, opened here, logits", logits, self.theirs(model))
@@ -105,7 +121,7 @@ class Check:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True, type=pathlib.Path, help="llama_check of the build")
+    parser.add_argument("--program", required=True, type=pathlib.Path, help="model_check of the build")
     program = parser.parse_args().program
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
@@ -115,14 +131,19 @@ def main():
         for kv_heads, tied, head_dim in itertools.product((1, 2, 4), (False, True), (24, 16)):
             name = f"kv{kv_heads}_{'tied' if tied else 'untied'}_d{head_dim}"
             print(name)
-            config = model_config(kv_heads, tied, head_dim)
+            config = model_config(kv_heads=kv_heads, tied=tied, head_dim=head_dim)
             check.written_here(config, name)
             check.saved_there(config, name)
         print("llama3")
-        config = model_config(2, True, 24, LLAMA3_ROPE)
+        config = model_config(tied=True, rope=LLAMA3_ROPE)
         check.written_here(config, "llama3")
         check.saved_there(config, "llama3")
-        config = model_config(2, False, 24)
+        for name, (architecture, keys) in OTHERS.items():
+            print(name)
+            config = model_config(architecture, **keys)
+            check.written_here(config, name)
+            check.saved_there(config, name)
+        config = model_config()
         print("sharded")
         check.saved_there(config, "sharded", max_shard_size="200KB")
         assert (check.folder / "sharded_saved" / "model.safetensors.index.json").exists()

@@ -67,7 +67,7 @@ class CreationTest(MistakesTest):
     def test_refuses_model_of_no_cpp_worker(self):
         model = self.workspace.init_model()
         config = json.loads((model / "config.json").read_text())
-        (model / "config.json").write_text(json.dumps({**config, "model_type": "qwen2"}))
+        (model / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
         self.run_created("config.json: model_type")
 
     def test_sequences_longer_than_the_models_positions(self):

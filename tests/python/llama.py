@@ -1,4 +1,4 @@
-"""A Llama as a plain module, with the names that transformers has: the same function as worker/model/llama."""
+"""A Llama as a plain module, with the names that transformers has: the same function as worker/model/decoder."""
 import torch
 from torch import nn
 from torch.nn import functional

@@ -1,25 +1,27 @@
 #include "worker/model/units.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "worker/model/llama/llama_units.h"
+#include "common/model/decoder/decoder.h"
+#include "worker/model/decoder/decoder_units.h"
 
 namespace distro::worker {
 namespace {
 
-struct Maker {
-  absl::string_view model_type;
+struct Family {
+  std::vector<absl::string_view> (*types)();
   std::vector<std::unique_ptr<Unit>> (*units)(const Architecture&, const Manifest&);
   std::vector<at::Tensor> (*tables)(const Architecture&, int positions);
 };
 
 // Every architecture of common/model/architecture.cc.
-constexpr Maker kArchitectures[] = {
-    {"llama", &LlamaUnits, &LlamaTables},
+constexpr Family kFamilies[] = {
+    {&DecoderTypes, &DecoderUnits, &DecoderTables},
 };
 
-const Maker* Find(const Architecture& model) {
-  for (const Maker& architecture : kArchitectures) {
-    if (architecture.model_type == model.model_type()) return &architecture;
+const Family* Find(const Architecture& model) {
+  for (const Family& family : kFamilies) {
+    if (absl::c_linear_search(family.types(), model.model_type())) return &family;
   }
   return nullptr;
 }
@@ -28,18 +30,20 @@ const Maker* Find(const Architecture& model) {
 
 std::vector<absl::string_view> TypesWithUnits() {
   std::vector<absl::string_view> types;
-  for (const Maker& architecture : kArchitectures) types.push_back(architecture.model_type);
+  for (const Family& family : kFamilies) {
+    for (const absl::string_view type : family.types()) types.push_back(type);
+  }
   return types;
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Unit>>> MakeUnits(const Architecture& model,
                                                              const Manifest& manifest) {
-  const Maker* architecture = Find(model);
-  if (architecture == nullptr) {
+  const Family* family = Find(model);
+  if (family == nullptr) {
     return absl::UnimplementedError(
         absl::StrCat("model_type \"", model.model_type(), "\": its arithmetic is not built"));
   }
-  return architecture->units(model, manifest);
+  return family->units(model, manifest);
 }
 
 absl::Status CheckBatch(const Architecture& model, const TokenBatch& batch, int64_t labels) {

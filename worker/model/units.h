@@ -1,6 +1,7 @@
 // Makes the units of a model, and the tables for them. This is the Torch half of an architecture's
-// interface; common/model/architecture.h is the other half (docs/decisions/0017). To add an
-// architecture, add a folder beside llama/ and a line to the table in units.cc.
+// interface; common/model/architecture.h is the other half (docs/decisions/0017). An architecture
+// that is no row of common/model/decoder/kinds.h is a folder beside decoder/ and a line in
+// units.cc.
 //
 // Pure. Functions that make tensors throw Torch's exceptions.
 #pragma once

@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "common/base/checksum.h"
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace distro {
 namespace {
 
-LlamaConfig Config() {
+DecoderConfig Config() {
   return {.hidden_size = 64,
           .layers = 2,
           .heads = 4,
@@ -25,8 +25,8 @@ LlamaConfig Config() {
           .initializer_range = 0.02f};
 }
 
-Layout LayoutOf(const LlamaConfig& config) {
-  return *Layout::Create(*Manifest::Create(Llama(config).Tensors()), kDefaultSegmentBlocks);
+Layout LayoutOf(const DecoderConfig& config) {
+  return *Layout::Create(*Manifest::Create(Decoder(config).Tensors()), kDefaultSegmentBlocks);
 }
 
 std::string HashOf(const TensorBuffer& buffer, int tensor) {
@@ -37,7 +37,7 @@ std::string HashOf(const TensorBuffer& buffer, int tensor) {
 class InitWeightsTest : public ::testing::Test {
  protected:
   InitWeightsTest() : layout_(LayoutOf(Config())), weights_(layout_) {
-    const absl::Status status = InitWeights(Llama(Config()), layout_, 7, &weights_);
+    const absl::Status status = InitWeights(Decoder(Config()), layout_, 7, &weights_);
     EXPECT_TRUE(status.ok()) << status;
   }
   absl::Span<const float> Head() const {
@@ -89,14 +89,14 @@ TEST_F(InitWeightsTest, BitsAreFixed) {
 
 TEST_F(InitWeightsTest, SeedsGiveOtherWeights) {
   TensorBuffer other(layout_);
-  ASSERT_TRUE(InitWeights(Llama(Config()), layout_, 8, &other).ok());
+  ASSERT_TRUE(InitWeights(Decoder(Config()), layout_, 8, &other).ok());
   EXPECT_NE(HashOf(other, 0), HashOf(weights_, 0));
 }
 
 TEST_F(InitWeightsTest, RefusesALayoutOfAnotherModel) {
-  LlamaConfig tied = Config();
+  DecoderConfig tied = Config();
   tied.tied_embeddings = true;
-  const absl::Status status = InitWeights(Llama(tied), layout_, 7, &weights_);
+  const absl::Status status = InitWeights(Decoder(tied), layout_, 7, &weights_);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("lm_head.weight"));
 }

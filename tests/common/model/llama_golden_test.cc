@@ -4,7 +4,7 @@
 
 #include "common/base/file.h"
 #include "common/model/checkpoint/hf_folder.h"
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/golden.h"
@@ -14,15 +14,15 @@ namespace distro {
 namespace {
 
 struct Model {
-  LlamaConfig config;
+  DecoderConfig config;
   Layout layout;
   TensorBuffer tensors;
 };
 
-LlamaConfig ConfigOf(const std::string& json) {
+DecoderConfig ConfigOf(const std::string& json) {
   const auto model = ParseModelConfig(json);
   EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? dynamic_cast<const Llama&>(**model).config() : LlamaConfig();
+  return model.ok() ? dynamic_cast<const Decoder&>(**model).config() : DecoderConfig();
 }
 
 Model Load(const std::string& path) {
@@ -49,7 +49,7 @@ float RoundedToBfloat16(float value) {
 TEST(LlamaGoldenTest, HasTensorsOfItsConfiguration) {
   const Model model = Load(Golden("model"));
   const absl::Status status =
-      CheckSameTensors(*Manifest::Create(Llama(model.config).Tensors()), model.layout.manifest());
+      CheckSameTensors(*Manifest::Create(Decoder(model.config).Tensors()), model.layout.manifest());
   EXPECT_TRUE(status.ok()) << status;
 }
 
@@ -83,7 +83,7 @@ TEST(LlamaGoldenTest, IsWrittenAndReadBackUnchanged) {
   const Model model = Load(Golden("model"));
   const testing::ScratchFolder folder;
   const absl::Status status = WriteCheckpointFolder(
-      folder.File("out"), Llama(model.config).ConfigJson(), model.layout, model.tensors);
+      folder.File("out"), Decoder(model.config).ConfigJson(), model.layout, model.tensors);
   ASSERT_TRUE(status.ok()) << status;
   const Model again = Load(folder.File("out"));
   EXPECT_EQ(again.config, model.config);

@@ -50,7 +50,7 @@ void Must(const absl::Status& status) {
 
 }  // namespace
 
-DeltaWorker::DeltaWorker(const LlamaConfig& llama, int segment_blocks)
+DeltaWorker::DeltaWorker(const DecoderConfig& llama, int segment_blocks)
     : model(llama),
       layout(*Layout::Create(*Manifest::Create(model.Tensors()), segment_blocks)),
       config(Config()),

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "common/model/decoder/decoder.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
-#include "common/model/llama/llama.h"
 #include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 #include "worker/plan/shard_plan.h"
@@ -19,24 +19,24 @@
 namespace distro::testing {
 
 // Several blocks a tensor, more than one tensor a segment.
-inline constexpr LlamaConfig kSmallLlama = {.hidden_size = 32,
-                                            .layers = 1,
-                                            .heads = 2,
-                                            .kv_heads = 1,
-                                            .head_dim = 16,
-                                            .intermediate_size = 100,
-                                            .vocab_size = 80,
-                                            .max_positions = 16,
-                                            .rms_norm_eps = 1e-5f,
-                                            .rope = {.theta = 10000},
-                                            .tied_embeddings = false,
-                                            .initializer_range = 0.02f};
+inline constexpr DecoderConfig kSmallLlama = {.hidden_size = 32,
+                                              .layers = 1,
+                                              .heads = 2,
+                                              .kv_heads = 1,
+                                              .head_dim = 16,
+                                              .intermediate_size = 100,
+                                              .vocab_size = 80,
+                                              .max_positions = 16,
+                                              .rms_norm_eps = 1e-5f,
+                                              .rope = {.theta = 10000},
+                                              .tied_embeddings = false,
+                                              .initializer_range = 0.02f};
 
 using worker::SpansOf;
 
 struct DeltaWorker {
   // Two local steps, K = 3; Muon steps the matrices inside. Parameters are 0.125, elements 0.
-  DeltaWorker(const LlamaConfig& llama, int segment_blocks);
+  DeltaWorker(const DecoderConfig& llama, int segment_blocks);
   DeltaWorker(const DeltaWorker&) = delete;
   DeltaWorker& operator=(const DeltaWorker&) = delete;
 
@@ -54,7 +54,7 @@ struct DeltaWorker {
     return {PiecesOf(error), PiecesOf(first), PiecesOf(second)};
   }
 
-  const Llama model;
+  const Decoder model;
   const Layout layout;
   const v1::RunConfig config;
   const worker::UpdateRuleKind kind;

@@ -9,10 +9,10 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/model/checkpoint/hf_folder.h"
+#include "common/model/decoder/decoder.h"
 #include "common/model/init_weights.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
-#include "common/model/llama/llama.h"
 #include "common/run/run_config.h"
 #include "gtest/gtest.h"
 #include "worker/data/token_file.h"
@@ -24,19 +24,19 @@
 namespace distro::testing {
 namespace {
 
-Llama TinyLlama() {
-  return Llama({.hidden_size = 64,
-                .layers = 2,
-                .heads = 2,
-                .kv_heads = 1,
-                .head_dim = 32,
-                .intermediate_size = 96,
-                .vocab_size = 256,
-                .max_positions = 32,
-                .rms_norm_eps = 1e-5f,
-                .rope = {.theta = 10000},
-                .tied_embeddings = false,
-                .initializer_range = 0.02f});
+Decoder TinyLlama() {
+  return Decoder({.hidden_size = 64,
+                  .layers = 2,
+                  .heads = 2,
+                  .kv_heads = 1,
+                  .head_dim = 32,
+                  .intermediate_size = 96,
+                  .vocab_size = 256,
+                  .max_positions = 32,
+                  .rms_norm_eps = 1e-5f,
+                  .rope = {.theta = 10000},
+                  .tied_embeddings = false,
+                  .initializer_range = 0.02f});
 }
 
 // Words of a small vocabulary: a text that a tiny model can learn something about.
@@ -48,7 +48,7 @@ std::string Text(uint64_t seed) {
 }
 
 void WriteModel(const std::string& dir, uint64_t seed) {
-  const Llama model = TinyLlama();
+  const Decoder model = TinyLlama();
   const Layout layout = *Layout::Create(*Manifest::Create(model.Tensors()), kDefaultSegmentBlocks);
   TensorBuffer weights(layout);
   ASSERT_TRUE(InitWeights(model, layout, seed, &weights).ok());

@@ -70,7 +70,7 @@ TEST(RanksOnOneGpuTest, Bf16GivesTheCpusGradientToItsPrecision) {
   NEEDS_GPUS(1);
   const FsdpOptions options{.param_dtype = FloatType::kBf16};
   for (const int head_dim : {64, 256}) {
-    LlamaConfig config = TinyConfig(/*heads=*/8, /*kv_heads=*/2);
+    DecoderConfig config = TinyConfig(/*heads=*/8, /*kv_heads=*/2);
     config.head_dim = head_dim;
     config.max_positions = 64;
     const std::vector<std::vector<int32_t>> batches = {RandomTokens(4 * 65, 40, 1)};
@@ -86,7 +86,7 @@ TEST(RanksOnOneGpuTest, Bf16GivesTheCpusGradientToItsPrecision) {
 
 TEST(GpuMemoryTest, MatchesPlan) {
   NEEDS_GPUS(1);
-  LlamaConfig config = TinyConfig();
+  DecoderConfig config = TinyConfig();
   config.hidden_size = 512;
   config.heads = config.kv_heads = 8;
   config.head_dim = 64;

@@ -38,10 +38,10 @@ class EveryStrategyTest : public ::testing::TestWithParam<FsdpOptions> {
 
  private:
   std::vector<std::vector<int>> Units() const {
-    return UnitTensors(Llama(config_), tiny_.layout.manifest());
+    return UnitTensors(Decoder(config_), tiny_.layout.manifest());
   }
 
-  const LlamaConfig config_ = TinyConfig();
+  const DecoderConfig config_ = TinyConfig();
   const TinyModel tiny_{config_};
 
  protected:

@@ -22,8 +22,8 @@ using ::distro::worker::testing::RandomTokens;
 using ::distro::worker::testing::TinyConfig;
 using ::testing::Each;
 
-LlamaConfig DeepConfig(bool tied) {
-  LlamaConfig config = TinyConfig(4, 2, tied);
+DecoderConfig DeepConfig(bool tied) {
+  DecoderConfig config = TinyConfig(4, 2, tied);
   config.layers = 6;
   return config;
 }

@@ -25,13 +25,13 @@ using ::testing::Not;
 
 struct Shape {
   const char* name;
-  LlamaConfig config;
+  DecoderConfig config;
   int sequences;
   int positions;
 };
 
-LlamaConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, int vocabulary,
-                   bool tied) {
+DecoderConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, int vocabulary,
+                     bool tied) {
   return {.hidden_size = hidden,
           .layers = layers,
           .heads = heads,
@@ -44,6 +44,16 @@ LlamaConfig Config(int hidden, int layers, int heads, int kv_heads, int inner, i
           .rope = {.theta = 10000},
           .tied_embeddings = tied,
           .initializer_range = 0.02f};
+}
+
+// The config as one of another kind, with a window of as many positions in every layer.
+DecoderConfig WithKind(DecoderConfig config, absl::string_view model_type, int window) {
+  for (const DecoderKind& kind : kDecoderKinds) {
+    if (kind.model_type == model_type) config.kind = &kind;
+  }
+  config.window = window;
+  for (int layer = 0; layer < config.layers; ++layer) config.windowed[layer] = window > 0;
+  return config;
 }
 
 MemoryRequest RequestOf(const Node& node, const Shape& shape, int ranks,
@@ -91,6 +101,9 @@ const Shape kChunks = {"chunks", Config(64, 1, 1, 1, 64, 16000, false), 12, 400}
 const Shape kBlocks = {"blocks", Config(256, 8, 4, 2, 512, 260, false), 4, 256};
 const Shape kLarge = {"large", Config(256, 4, 4, 4, 1024, 260, false), 4, 512};
 const Shape kParameters = {"parameters", Config(512, 3, 8, 4, 1536, 8000, true), 1, 32};
+// Norms of the heads, and attention with a mask, of which bf16 has repeated heads.
+const Shape kNorms = {"norms", WithKind(kBlocks.config, "qwen3", 0), 4, 256};
+const Shape kWindow = {"window", WithKind(kBlocks.config, "mistral", 100), 4, 256};
 const Shape kEmbedding = {"embedding", Config(512, 1, 8, 4, 512, 16000, false), 1, 8};
 
 TEST(MemoryPlanTest, HoldsWhereLogitsNeedMost) {
@@ -107,6 +120,13 @@ TEST(MemoryPlanTest, HoldsWhereLogitsAreMadeInChunks) {
 TEST(MemoryPlanTest, HoldsWhereActivationsOfBlocksNeedMost) {
   ExpectPlanHolds(kBlocks, 1, {});
   ExpectPlanHolds(kBlocks, 2, {.sharding = Sharding::kFullShard, .param_dtype = FloatType::kBf16});
+}
+
+TEST(MemoryPlanTest, HoldsWithNormsOfHeadsAndWithWindows) {
+  for (const Shape& shape : {kNorms, kWindow}) {
+    ExpectPlanHolds(shape, 1, {});
+    ExpectPlanHolds(shape, 1, {.param_dtype = FloatType::kBf16});
+  }
 }
 
 TEST(MemoryPlanTest, HoldsWithCheckpointing) {

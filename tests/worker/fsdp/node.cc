@@ -15,8 +15,8 @@
 namespace distro::worker::testing {
 namespace {
 
-Layout MakeLayout(const LlamaConfig& config) {
-  return Layout::Create(Manifest::Create(Llama(config).Tensors()).value(), /*segment_blocks=*/4)
+Layout MakeLayout(const DecoderConfig& config) {
+  return Layout::Create(Manifest::Create(Decoder(config).Tensors()).value(), /*segment_blocks=*/4)
       .value();
 }
 
@@ -79,7 +79,7 @@ struct Node::Rank {
   RankBuffer gradient;
 };
 
-Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed,
+Node::Node(const DecoderConfig& config, int ranks, const FsdpOptions& options, uint64_t seed,
            at::Device device)
     : options_(options),
       ranks_(ranks),
@@ -88,15 +88,15 @@ Node::Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uin
       parameters_(layout_),
       model_(Model::Create(MakeLlama(config), layout_).value()),
       shards_(std::make_unique<ShardPlan>(
-          ShardPlan::Create(layout_, UnitTensors(Llama(config), layout_.manifest()), ranks)
+          ShardPlan::Create(layout_, UnitTensors(Decoder(config), layout_.manifest()), ranks)
               .value())),
       whole_(std::make_unique<ShardPlan>(
-          ShardPlan::Create(layout_, UnitTensors(Llama(config), layout_.manifest()), 1).value())),
+          ShardPlan::Create(layout_, UnitTensors(Decoder(config), layout_.manifest()), 1).value())),
       memory_(ranks),
       counted_peaks_(ranks) {
   const bool cuda = device.is_cuda() || options.cpu_offload;
   EXPECT_TRUE(Validate(options, cuda ? DeviceKind::kCuda : DeviceKind::kCpu).ok());
-  EXPECT_TRUE(InitWeights(Llama(config), layout_, seed, &parameters_).ok());
+  EXPECT_TRUE(InitWeights(Decoder(config), layout_, seed, &parameters_).ok());
 }
 
 Node::~Node() = default;

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "common/model/decoder/decoder.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
-#include "common/model/llama/llama.h"
 #include "worker/model/model.h"
 #include "worker/plan/fsdp_options.h"
 #include "worker/plan/memory_counter.h"
@@ -26,7 +26,7 @@ struct NodeStep {
 class Node {
  public:
   // Weights are random, from the seed. Aborts when the config does not make a model.
-  Node(const LlamaConfig& config, int ranks, const FsdpOptions& options, uint64_t seed = 1,
+  Node(const DecoderConfig& config, int ranks, const FsdpOptions& options, uint64_t seed = 1,
        at::Device device = at::kCPU);
   ~Node();
 

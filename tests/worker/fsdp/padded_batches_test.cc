@@ -39,10 +39,10 @@ class PaddedBatchesTest : public ::testing::Test {
   }
 
  private:
-  const LlamaConfig config_ = TinyConfig();
+  const DecoderConfig config_ = TinyConfig();
   const testing::TinyModel tiny_{config_};
   const ShardPlan shards_ =
-      ShardPlan::Create(tiny_.layout, UnitTensors(Llama(config_), tiny_.layout.manifest()), 1)
+      ShardPlan::Create(tiny_.layout, UnitTensors(Decoder(config_), tiny_.layout.manifest()), 1)
           .value();
   const std::vector<std::unique_ptr<Communicator>> communicators_ =
       MakeThreadGroup(1, {})->TakeCommunicators();

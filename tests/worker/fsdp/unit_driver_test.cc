@@ -20,7 +20,7 @@ constexpr int kSequences = 2;
 constexpr int kPositions = 9;
 
 // No dimension is a multiple of 64, some tensors have one row of blocks, others three.
-LlamaConfig OddConfig(bool tied) {
+DecoderConfig OddConfig(bool tied) {
   return {.hidden_size = 72,
           .layers = 3,
           .heads = 4,

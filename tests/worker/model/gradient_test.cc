@@ -46,7 +46,7 @@ std::vector<at::Tensor> WholeGraphGradient(TinyModel& tiny, const Batch& batch) 
 using HeadsAndTied = std::tuple<int, int, bool>;  // query heads, KV heads, tied embeddings
 class UnitGradientTest : public ::testing::TestWithParam<HeadsAndTied> {
  protected:
-  LlamaConfig config() const {
+  DecoderConfig config() const {
     return TinyConfig(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam()));
   }
 };

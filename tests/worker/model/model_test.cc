@@ -17,7 +17,7 @@ using ::distro::worker::testing::TinyModel;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-absl::Status CreateStatus(const LlamaConfig& config, std::vector<TensorSpec> tensors) {
+absl::Status CreateStatus(const DecoderConfig& config, std::vector<TensorSpec> tensors) {
   const Layout layout = Layout::Create(Manifest::Create(std::move(tensors)).value(), 4).value();
   return Model::Create(testing::MakeLlama(config), layout).status();
 }
@@ -34,19 +34,19 @@ TEST(ArchitecturesTest, AreEqualInBothTables) {
 }
 
 TEST(ModelCreateTest, NamesAMissingTensor) {
-  std::vector<TensorSpec> tensors = Llama(TinyConfig()).Tensors();
+  std::vector<TensorSpec> tensors = Decoder(TinyConfig()).Tensors();
   std::erase_if(tensors, [](const TensorSpec& t) { return t.name == "model.norm.weight"; });
   ExpectInvalid(CreateStatus(TinyConfig(), tensors), "model.norm.weight");
 }
 
 TEST(ModelCreateTest, NamesAnUnknownTensor) {
-  std::vector<TensorSpec> tensors = Llama(TinyConfig()).Tensors();
+  std::vector<TensorSpec> tensors = Decoder(TinyConfig()).Tensors();
   tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
   ExpectInvalid(CreateStatus(TinyConfig(), tensors), "model.layers.0.self_attn.q_proj.bias");
 }
 
 TEST(ModelCreateTest, NamesATensorOfAnotherShape) {
-  std::vector<TensorSpec> tensors = Llama(TinyConfig()).Tensors();
+  std::vector<TensorSpec> tensors = Decoder(TinyConfig()).Tensors();
   for (TensorSpec& tensor : tensors) {
     if (tensor.name == "model.layers.1.mlp.up_proj.weight")
       std::swap(tensor.shape[0], tensor.shape[1]);
@@ -55,7 +55,7 @@ TEST(ModelCreateTest, NamesATensorOfAnotherShape) {
 }
 
 TEST(ModelCreateTest, RefusesAHeadTensorWhenTheEmbeddingsAreTied) {
-  ExpectInvalid(CreateStatus(TinyConfig(4, 2, /*tied=*/true), Llama(TinyConfig()).Tensors()),
+  ExpectInvalid(CreateStatus(TinyConfig(4, 2, /*tied=*/true), Decoder(TinyConfig()).Tensors()),
                 "lm_head.weight");
 }
 

@@ -7,19 +7,19 @@
 namespace distro::worker::testing {
 namespace {
 
-Layout MakeLayout(const LlamaConfig& config) {
-  return Layout::Create(Manifest::Create(Llama(config).Tensors()).value(), /*segment_blocks=*/4)
+Layout MakeLayout(const DecoderConfig& config) {
+  return Layout::Create(Manifest::Create(Decoder(config).Tensors()).value(), /*segment_blocks=*/4)
       .value();
 }
 
 }  // namespace
 
-TinyModel::TinyModel(const LlamaConfig& config, uint64_t seed)
+TinyModel::TinyModel(const DecoderConfig& config, uint64_t seed)
     : layout(MakeLayout(config)),
       parameters(layout),
       model(Model::Create(MakeLlama(config), layout).value()) {
   SetTorchThreads(1);
-  EXPECT_TRUE(InitWeights(Llama(config), layout, seed, &parameters).ok());
+  EXPECT_TRUE(InitWeights(Decoder(config), layout, seed, &parameters).ok());
 }
 
 std::vector<int32_t> RandomTokens(int count, int vocabulary, uint64_t seed) {

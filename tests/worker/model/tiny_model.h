@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
+#include "common/model/decoder/decoder.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
-#include "common/model/llama/llama.h"
 #include "worker/model/model.h"
 
 namespace distro::worker::testing {
 
-inline LlamaConfig TinyConfig(int heads = 4, int kv_heads = 2, bool tied = false) {
+inline DecoderConfig TinyConfig(int heads = 4, int kv_heads = 2, bool tied = false) {
   return {.hidden_size = 32,
           .layers = 2,
           .heads = heads,
@@ -27,13 +27,13 @@ inline LlamaConfig TinyConfig(int heads = 4, int kv_heads = 2, bool tied = false
           .initializer_range = 0.2f};  // large, so that every part shows
 }
 
-inline std::shared_ptr<const Architecture> MakeLlama(const LlamaConfig& config) {
-  return std::make_shared<const Llama>(config);
+inline std::shared_ptr<const Architecture> MakeLlama(const DecoderConfig& config) {
+  return std::make_shared<const Decoder>(config);
 }
 
 // Aborts when the config does not make a model.
 struct TinyModel {
-  explicit TinyModel(const LlamaConfig& config, uint64_t seed = 1);
+  explicit TinyModel(const DecoderConfig& config, uint64_t seed = 1);
 
   Layout layout;
   TensorBuffer parameters;

@@ -66,7 +66,7 @@ inline v1::RunConfig DeltasConfig(double delta_clip = 0, int local_steps = 2,
 
 class NodeFixture : public ::testing::Test {
  protected:
-  explicit NodeFixture(const LlamaConfig& config = TinyConfig(4, 2, /*tied=*/true))
+  explicit NodeFixture(const DecoderConfig& config = TinyConfig(4, 2, /*tied=*/true))
       : tiny_(config) {
     EXPECT_TRUE(WriteSnapshot(Snapshot(), tiny_.layout, tiny_.parameters, {}).ok());
   }

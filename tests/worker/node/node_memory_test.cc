@@ -27,8 +27,8 @@ using testing::TinyModel;
 
 constexpr int kPositions = 32, kKept = 4;
 
-LlamaConfig Config() {
-  LlamaConfig config = testing::TinyConfig(8, 4, /*tied=*/true);
+DecoderConfig Config() {
+  DecoderConfig config = testing::TinyConfig(8, 4, /*tied=*/true);
   config.hidden_size = 512;
   config.layers = 3;
   config.head_dim = 64;

@@ -36,11 +36,16 @@ struct ModelCase {
   bool tied;
   v1::InnerOptimizer inner;
   double delta_clip = 0;  // 0: none
+  const DecoderKind* kind = &kLlama;
 };
 
 constexpr double kDeltaClip = 0.125;
 
-LlamaConfig OddConfig(bool tied) {
+// Biases and norms of heads, which no optimizer takes for matrices.
+constexpr DecoderKind kMoreVectors = {
+    .model_type = "llama", .class_name = "", .qkv_bias = true, .qk_norm = true};
+
+DecoderConfig OddConfig(const ModelCase& model) {
   return {.hidden_size = 72,
           .layers = 2,
           .heads = 3,
@@ -51,8 +56,9 @@ LlamaConfig OddConfig(bool tied) {
           .max_positions = 16,
           .rms_norm_eps = 1e-5f,
           .rope = {.theta = 10000},
-          .tied_embeddings = tied,
-          .initializer_range = 0.2f};
+          .tied_embeddings = model.tied,
+          .initializer_range = 0.2f,
+          .kind = model.kind};
 }
 
 v1::RunConfig ConfigOf(const ModelCase& model) {
@@ -62,7 +68,7 @@ v1::RunConfig ConfigOf(const ModelCase& model) {
 class ShardedDeltasTest : public testing::NodeFixture,
                           public ::testing::WithParamInterface<ModelCase> {
  protected:
-  ShardedDeltasTest() : NodeFixture(OddConfig(GetParam().tied)) {}
+  ShardedDeltasTest() : NodeFixture(OddConfig(GetParam())) {}
 
   std::unique_ptr<Node> MakeDeltas(const NodeCase& how = {}) { return MakeNode(how, rule_); }
   v1::StepParameters DeltaStep() const {
@@ -181,18 +187,18 @@ class ShardedDeltasTest : public testing::NodeFixture,
   const UpdateRuleKind rule_ =
       RuleOf(ConfigOf(GetParam()), &tiny_.layout, tiny_.model->architecture());
 };
-INSTANTIATE_TEST_SUITE_P(Models, ShardedDeltasTest,
-                         ::testing::Values(ModelCase{1, false, v1::INNER_OPTIMIZER_MUON},
-                                           ModelCase{3, true, v1::INNER_OPTIMIZER_MUON},
-                                           ModelCase{2, false, v1::INNER_OPTIMIZER_ADAMW},
-                                           ModelCase{2, true, v1::INNER_OPTIMIZER_MUON,
-                                                     kDeltaClip}),
-                         [](const auto& each) {
-                           return absl::StrCat(
-                               each.param.inner == v1::INNER_OPTIMIZER_MUON ? "Muon" : "AdamW",
-                               each.param.local_steps, each.param.tied ? "Tied" : "",
-                               each.param.delta_clip > 0 ? "Clipped" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ShardedDeltasTest,
+    ::testing::Values(ModelCase{1, false, v1::INNER_OPTIMIZER_MUON},
+                      ModelCase{3, true, v1::INNER_OPTIMIZER_MUON, 0, &kMoreVectors},
+                      ModelCase{2, false, v1::INNER_OPTIMIZER_ADAMW},
+                      ModelCase{2, true, v1::INNER_OPTIMIZER_MUON, kDeltaClip}),
+    [](const auto& each) {
+      return absl::StrCat(each.param.inner == v1::INNER_OPTIMIZER_MUON ? "Muon" : "AdamW",
+                          each.param.local_steps, each.param.tied ? "Tied" : "",
+                          each.param.delta_clip > 0 ? "Clipped" : "",
+                          each.param.kind->qkv_bias ? "Biased" : "");
+    });
 
 TEST_P(ShardedDeltasTest, PayloadsStateAndParametersDoNotShowTheStrategy) {
   const auto one = MakeDeltas();

@@ -2,7 +2,7 @@
 
 #include "common/base/bitmap.h"
 #include "common/base/reason.h"
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -44,7 +44,7 @@ class ModuleWorkloadTest : public ::testing::Test {
     return workload_->Build(run_, companions_);
   }
 
-  const Llama model_{testing::kSmallLlama};
+  const Decoder model_{testing::kSmallLlama};
   v1::JoinResponse run_;
   std::string run_name_, tokenizer_;
   Companions companions_;

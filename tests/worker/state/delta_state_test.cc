@@ -15,18 +15,18 @@ namespace {
 using testing::DeltaWorker;
 
 // As small as a Llama can be: the file is read as often as it has bytes.
-const LlamaConfig kLlama = {.hidden_size = 2,
-                            .layers = 1,
-                            .heads = 1,
-                            .kv_heads = 1,
-                            .head_dim = 2,
-                            .intermediate_size = 1,
-                            .vocab_size = 2,
-                            .max_positions = 4,
-                            .rms_norm_eps = 1e-5f,
-                            .rope = {.theta = 10000},
-                            .tied_embeddings = false,
-                            .initializer_range = 0.02f};
+const DecoderConfig kLlama = {.hidden_size = 2,
+                              .layers = 1,
+                              .heads = 1,
+                              .kv_heads = 1,
+                              .head_dim = 2,
+                              .intermediate_size = 1,
+                              .vocab_size = 2,
+                              .max_positions = 4,
+                              .rms_norm_eps = 1e-5f,
+                              .rope = {.theta = 10000},
+                              .tied_embeddings = false,
+                              .initializer_range = 0.02f};
 constexpr int kSegmentBlocks = 5;
 
 class DeltaStateTest : public ::testing::Test {

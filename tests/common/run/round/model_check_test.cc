@@ -42,8 +42,8 @@ TEST_F(ModelCheckTest, TakesAModelThatWorkersTrainUpToItsPositions) {
 }
 
 TEST_F(ModelCheckTest, RefusesAnArchitectureThatNoWorkerHasAndSaysWhoseRunItCanBe) {
-  const absl::Status status = CheckModelOfRun(Config(8), layout_, R"({"model_type": "qwen2"})");
-  ExpectRefused(status, "model_type: \"qwen2\"");
+  const absl::Status status = CheckModelOfRun(Config(8), layout_, R"({"model_type": "gpt2"})");
+  ExpectRefused(status, "model_type: \"gpt2\"");
   ExpectRefused(status, "\"workers\": \"python\"");
 }
 
@@ -55,7 +55,7 @@ TEST_F(ModelCheckTest, RefusesAModelOfOtherTensors) {
 TEST_F(ModelCheckTest, PythonWorkersBringTheModel) {
   v1::RunConfig config = Config(1000);
   config.set_workers(v1::WORKERS_PYTHON);
-  EXPECT_EQ(CheckModelOfRun(config, layout_, R"({"model_type": "qwen2"})"), absl::OkStatus());
+  EXPECT_EQ(CheckModelOfRun(config, layout_, R"({"model_type": "gpt2"})"), absl::OkStatus());
 }
 
 }  // namespace

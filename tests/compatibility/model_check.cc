@@ -148,7 +148,7 @@ absl::StatusOr<int> Main(const Options& options) {
 int main(int argc, char** argv) {
   distro::worker::Options options;
   return distro::RunProgram(
-      {.name = "llama_check",
+      {.name = "model_check",
        .summary = "opens or makes a checkpoint, trains it, and writes it and its logits.",
        .commands = {{.flags = distro::worker::Flags(&options),
                      .help = R"(Called by transformers_checkpoints_test.py.)",

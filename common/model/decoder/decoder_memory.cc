@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "common/model/llama/llama.h"
+#include "common/model/decoder/decoder.h"
 #include "common/model/logit_rows.h"
 
 namespace distro {
@@ -27,15 +27,18 @@ class Live {
 };
 
 struct Sizes {
-  Sizes(const LlamaConfig& config, int64_t sequences, int64_t positions, int64_t bytes, bool gpu)
+  // `masked`: attention of a block has a mask.
+  Sizes(const DecoderConfig& config, int64_t sequences, int64_t positions, int64_t bytes, bool gpu,
+        bool masked)
       : e(bytes),
         fused(gpu),
+        normed(config.kind->qk_norm),
         tokens(sequences * positions),
         hidden(tokens * config.hidden_size * e),
         wide(tokens * config.hidden_size * kF32),
         query(tokens * config.heads * config.head_dim * e),
         key(tokens * config.kv_heads * config.head_dim * e),
-        repeated(config.heads == config.kv_heads || e != kF32 ? 0 : query),
+        repeated(config.heads == config.kv_heads || (e != kF32 && !masked) ? 0 : query),
         inner(tokens * config.intermediate_size * e),
         statistics(tokens * kF32),
         softmax(tokens * config.heads * kF32),
@@ -48,7 +51,10 @@ struct Sizes {
         key_weight(int64_t{config.hidden_size} * config.kv_heads * config.head_dim * e),
         inner_weight(int64_t{config.hidden_size} * config.intermediate_size * e),
         vocabulary_weight(int64_t{config.hidden_size} * config.vocab_size * e),
-        norm_weight(config.hidden_size * e) {}
+        norm_weight(config.hidden_size * e),
+        head(config.head_dim * e),
+        head_vectors((normed ? 2 : 0) +
+                     (config.kind->qkv_bias ? config.heads + 2 * config.kv_heads : 0)) {}
 
   // Bytes that a norm saves: the statistics; unless fused the normalized input, and in bf16 the
   // input in f32; without its result.
@@ -59,8 +65,20 @@ struct Sizes {
   // gradient.
   int64_t NormBackward() const { return fused ? hidden : 3 * wide; }
 
+  // The same of the norm of queries or keys with so many bytes, if there is one. Its input is saved
+  // too, unless fused both in f32; its result is not kept.
+  int64_t HeadNormSaved(int64_t bytes) const {
+    if (!normed) return 0;
+    return bytes / head * kF32 + (fused ? bytes : 2 * bytes / e * kF32);
+  }
+  int64_t HeadNormBackward(int64_t bytes) const {
+    if (!normed) return 0;
+    return fused ? bytes : 3 * bytes / e * kF32;
+  }
+
   const int64_t e;
   const bool fused;
+  const bool normed;  // whether queries and keys have norms
   const int64_t tokens;
   const int64_t hidden, wide;  // [N, hidden]
   // [N, heads * d], [N, kv_heads * d], in f32 a key or value for every query head
@@ -72,6 +90,7 @@ struct Sizes {
   const bool padded;                  // whether the head's weight has a copy with more words
   const bool chunked;                 // whether TokenLoss makes the logits itself
   const int64_t square, key_weight, inner_weight, vocabulary_weight, norm_weight;
+  const int64_t head, head_vectors;  // [d]; how many biases and norms have, together
 };
 
 UnitMemory Embedding(const Sizes& s) {
@@ -111,10 +130,14 @@ int64_t BlockBackward(const Sizes& s, int64_t saved) {
   }
   live.Add(s.hidden + s.key_weight);  // value
   live.Drop(s.key);
-  live.Need(3 * s.key);               // rotation
+  live.Need(3 * s.key);  // rotation
+  live.Need(s.HeadNormBackward(s.key));
+  live.Drop(s.HeadNormSaved(s.key));
   live.Add(s.hidden + s.key_weight);  // key
   live.Drop(s.key + s.hidden);
   live.Need(3 * s.query);
+  live.Need(s.HeadNormBackward(s.query));
+  live.Drop(s.HeadNormSaved(s.query));
   live.Add(s.hidden + s.square);  // query
   live.Drop(s.query + 2 * s.hidden);
   live.Need(s.NormBackward());
@@ -125,20 +148,22 @@ UnitMemory Block(const Sizes& s) {
   const int64_t keys = s.repeated > 0 ? s.repeated : s.key;
   // Both norms with their results, query, key, value, mixed values, softmax statistics, h, and the
   // four of the MLP.
-  const int64_t saved =
-      2 * (s.NormSaved() + s.hidden) + 2 * s.query + 2 * keys + s.softmax + s.hidden + 4 * s.inner;
+  const int64_t saved = 2 * (s.NormSaved() + s.hidden) + 2 * s.query + 2 * keys + s.softmax +
+                        s.hidden + 4 * s.inner + s.HeadNormSaved(s.query) + s.HeadNormSaved(s.key);
   // Attention without a graph: norm, rotated query, key, value, copies, mixed values, projection,
   // h.
   const int64_t attention = 3 * s.hidden + 2 * s.query + 2 * s.key + 2 * s.repeated + s.softmax;
-  const int64_t rotation = s.hidden + 5 * s.query;
+  const int64_t rotation = s.hidden + (s.normed ? 6 : 5) * s.query;
+  const int64_t head_norm = s.hidden + s.query + s.HeadNormBackward(s.query);
   // h, norm, result, sum; the expression's temporaries
   const int64_t mlp = 4 * s.hidden + 4 * s.inner;
   return {.output = s.hidden,
           .saved = saved,
           .forward_peak = saved + 2 * s.hidden,
-          .plain_peak = std::max({attention, rotation, mlp}),
+          .plain_peak = std::max({attention, rotation, head_norm, mlp}),
           .backward_peak = BlockBackward(s, saved),
-          .gradients = 2 * s.square + 2 * s.key_weight + 3 * s.inner_weight + 2 * s.norm_weight};
+          .gradients = 2 * s.square + 2 * s.key_weight + 3 * s.inner_weight + 2 * s.norm_weight +
+                       s.head_vectors * s.head};
 }
 
 // The head where TokenLoss makes the logits: gradients are made in the forward pass.
@@ -182,14 +207,18 @@ UnitMemory Head(const Sizes& s) {
 
 }  // namespace
 
-ModelMemory Llama::Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
-                          bool gpu) const {
-  const Sizes sizes(config_, sequences, positions, element_bytes, gpu);
+ModelMemory Decoder::Memory(int64_t sequences, int64_t positions, int64_t element_bytes,
+                            bool gpu) const {
+  const bool masks = config_.window > 0 && positions > config_.window;
+  const Sizes sizes(config_, sequences, positions, element_bytes, gpu, /*masked=*/false);
+  const Sizes masked(config_, sequences, positions, element_bytes, gpu, masks);
   ModelMemory memory;
-  // Cosines and sines.
-  memory.tables = 2 * element_bytes * positions * config_.heads * config_.head_dim;
+  // Cosines and sines, and the mask.
+  memory.tables =
+      element_bytes * positions * (2 * config_.heads * config_.head_dim + (masks ? positions : 0));
   memory.units.push_back(Embedding(sizes));
-  for (int layer = 0; layer < config_.layers; ++layer) memory.units.push_back(Block(sizes));
+  for (int layer = 0; layer < config_.layers; ++layer)
+    memory.units.push_back(Block(config_.windowed[layer] ? masked : sizes));
   memory.units.push_back(Head(sizes));
   return memory;
 }

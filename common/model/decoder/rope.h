@@ -1,4 +1,4 @@
-// The rotary position embedding in a Llama's config.json: a base, and for Llama 3.1 to 3.3 the
+// The rotary position embedding in a decoder's config.json: a base, and for Llama 3.1 to 3.3 the
 // scaling of the frequencies for contexts longer than in pretraining (rope_type "llama3").
 #pragma once
 
@@ -31,9 +31,9 @@ struct Rope {
 };
 
 // Reads rope_parameters (transformers 5), or rope_theta and rope_scaling (older versions). Absent:
-// theta 10000, unscaled. InvalidArgument names the key and the remedy: another rope_type, partial
-// RoPE, a value out of range, or a contradiction between old and new keys.
-absl::StatusOr<Rope> ReadRope(ConfigReader& config);
+// theta `default_theta`, unscaled. InvalidArgument names the key and the remedy: another rope_type,
+// partial RoPE, a value out of range, or a contradiction between old and new keys.
+absl::StatusOr<Rope> ReadRope(ConfigReader& config, double default_theta);
 
 // Sets keys from which ReadRope and every version of transformers read the same.
 void WriteRope(const Rope& rope, nlohmann::json* config);

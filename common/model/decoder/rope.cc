@@ -1,4 +1,4 @@
-#include "common/model/llama/rope.h"
+#include "common/model/decoder/rope.h"
 
 #include <numbers>
 #include <string>
@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMaxTheta = 1e12;
-constexpr double kDefaultTheta = 10000.0;
 constexpr double kMaxFactor = 1e6;
 constexpr char kScaledType[] = "llama3";
 
@@ -80,8 +79,8 @@ json ScalingJson(const RopeScaling& scaling) {
 
 }  // namespace
 
-absl::StatusOr<Rope> ReadRope(ConfigReader& config) {
-  const Rope plain = {.theta = config.Number("rope_theta", 1, kMaxTheta, kDefaultTheta)};
+absl::StatusOr<Rope> ReadRope(ConfigReader& config, double default_theta) {
+  const Rope plain = {.theta = config.Number("rope_theta", 1, kMaxTheta, default_theta)};
   DISTRO_ASSIGN_OR_RETURN(const Rope older, ReadObject(config, "rope_scaling", plain));
   DISTRO_ASSIGN_OR_RETURN(const Rope rope, ReadObject(config, "rope_parameters", older));
   if (config.Find("rope_theta") != nullptr && rope.theta != plain.theta) {
