@@ -141,7 +141,7 @@ absl::Status Finish(Stream* stream) {
 
 absl::Status OfferUpdate(const SessionContext& context, Connection* connection,
                          const RoundUpdate& update, EpochId epoch) {
-  ClientCall call(context.session, [round = update.round, epoch](const ClientView& view) {
+  ClientCall call(context.state, [round = update.round, epoch](const ClientView& view) {
     return view.epoch == epoch && view.next_round <= round;
   });
   call.context()->set_wait_for_ready(true);
@@ -149,7 +149,7 @@ absl::Status OfferUpdate(const SessionContext& context, Connection* connection,
   const std::unique_ptr<Stream> stream = stub->UploadUpdate(call.context());
   Upload upload(stream.get(), update, context.meter);
   bool complete = false;
-  if (upload.SendHeader(context.session->worker(), epoch) && upload.ReadHeld()) {
+  if (upload.SendHeader(context.state->worker(), epoch) && upload.ReadHeld()) {
     const bool sends = upload.left() > 0;
     if (sends) context.meter->BeginUpload(context.clock->MonotonicNow());
     complete = upload.SendSegments() && upload.ReadAcks();

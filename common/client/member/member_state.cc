@@ -1,4 +1,4 @@
-#include "common/client/member/session.h"
+#include "common/client/member/member_state.h"
 
 #include <utility>
 
@@ -18,7 +18,7 @@ absl::Status OtherRunError(absl::string_view message) {
 
 }  // namespace
 
-Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
+MemberState::MemberState(v1::JoinRequest request, const v1::JoinResponse& response)
     : ClientState(EpochId(response.epoch()), RoundId(response.head_round())),
       request_(std::move(request)),
       rounds_(response.config().rounds()),
@@ -27,13 +27,13 @@ Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
   if (!response.run_id().empty()) request_.set_run_id(response.run_id());
 }
 
-v1::JoinRequest Session::RejoinRequest() const {
+v1::JoinRequest MemberState::RejoinRequest() const {
   v1::JoinRequest request = request_;
   request.set_epoch(KeptEpoch(view().epoch, absl::Now()).value());
   return request;
 }
 
-absl::Status Session::CheckSameRun(const v1::JoinResponse& response) const {
+absl::Status MemberState::CheckSameRun(const v1::JoinResponse& response) const {
   if (response.run_id() != run_id()) {
     return OtherRunError(absl::StrCat("the aggregator has run ", ShownText(response.run_id()),
                                       " now, this worker has state of run ", run_id()));
