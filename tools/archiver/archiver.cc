@@ -16,7 +16,7 @@
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/snapshot_fetch.h"
 #include "common/client/status_action.h"
-#include "tools/archiver/session.h"
+#include "tools/archiver/archive_replay.h"
 
 namespace distro::tools {
 namespace {
@@ -110,17 +110,17 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                          {"round", archive.replica->next_round().value()},
                          {"head", run.round()},
                          {"state_hash", ToHex(archive.replica->StateHash())}});
-  Session session(std::move(run), std::move(archive),
-                  {.options = &options_,
-                   .client = client_.get(),
-                   .folder = folder_.get(),
-                   .metrics = metrics_,
-                   .log = log_,
-                   .clock = clock_,
-                   .lines = lines_.get(),
-                   .publish_command = publish_command_.get()});
-  const absl::Status status = session.Run();
-  *replayed = session.replayed_rounds();
+  ArchiveReplay replay(std::move(run), std::move(archive),
+                       {.options = &options_,
+                        .client = client_.get(),
+                        .folder = folder_.get(),
+                        .metrics = metrics_,
+                        .log = log_,
+                        .clock = clock_,
+                        .lines = lines_.get(),
+                        .publish_command = publish_command_.get()});
+  const absl::Status status = replay.Run();
+  *replayed = replay.replayed_rounds();
   return status;
 }
 
