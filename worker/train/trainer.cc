@@ -176,17 +176,17 @@ absl::Status Trainer::ComputeGradient() {
   if (options_.stateless) DISTRO_RETURN_IF_ERROR(deps_.learner->ForgetState());
   gradient_samples_ = open_.first_sample();
   const v1::Slot slot = open_.Samples();
-  if (!rule().takes_local_steps) return Use(slot, gradient_step_.Compute(slot));
-  return Use(slot, gradient_step_.TakeLocalSteps(slot, open_.step(), open_.window_ends()));
+  if (!rule().takes_local_steps) return KeepGradient(slot, gradient_step_.Compute(slot));
+  return KeepGradient(slot, gradient_step_.TakeLocalSteps(slot, open_.step(), open_.window_ends()));
 }
 
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = open_.NextSamples();
   deps_.objective->Expect(slot);
-  return Use(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_.step()).front()));
+  return KeepGradient(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_.step()).front()));
 }
 
-absl::Status Trainer::Use(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
+absl::Status Trainer::KeepGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
   DISTRO_RETURN_IF_ERROR(gradient.status());
   summary_.training_loss = gradient->loss;
   summary_.gradient_norm = gradient->norm;
@@ -320,7 +320,7 @@ absl::Status Trainer::Upload() {
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
   PhaseScope phase(deps_.phases, Phase::kCompress);
   if (!rule().takes_local_steps)  // with local steps the rule has all gradients already
-    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeGradient(open_.step(), 0, gradient_->norm));
+    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeStep(open_.step(), 0, gradient_->norm));
   return deps_.learner->Compress(open_.round(), open_.step());
 }
 

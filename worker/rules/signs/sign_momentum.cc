@@ -65,8 +65,8 @@ class SignMomentum final : public UpdateRule {
     }
   }
 
-  absl::Status TakeGradient(const v1::StepParameters& /*step*/, int /*index*/, double norm,
-                            const RunSpans& gradient, const RunSpans& /*copy*/) override {
+  absl::Status TakeStep(const v1::StepParameters& /*step*/, int /*index*/, double norm,
+                        const RunSpans& gradient, const RunSpans& /*copy*/) override {
     norm_ = norm;
     gradient_ = gradient;
     return absl::OkStatus();
