@@ -28,6 +28,7 @@ std::vector<GapTableEntry> MakeTable(absl::Span<const CodeLength> lengths) {
     table.resize(kCodeTableSize);
     const uint32_t bits = CodeBits(lengths[symbol]);
     const BucketRange range = RangeOf<Kind::kMantissa>(symbol);
+    // Every pattern whose low bits are the code, whatever follows it in the stream.
     for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
       table[i] = {.code_bits = static_cast<uint8_t>(bits),
                   .raw_bits = static_cast<uint8_t>(range.raw_bits),
@@ -60,6 +61,7 @@ absl::Status GapBody<Format>::ReadSizes() {
   const uint64_t groups = (uint64_t{blocks_} + kGroupBlocks - 1) / kGroupBlocks;
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
                           reader.ReadBytes(4 * groups, "group sizes"));
+  // At most 2^24 groups of less than 2^32 bytes each: the sum below cannot overflow.
   uint64_t end = encoded_tables_.size() + sizes.size();
   group_begin_.push_back(end);
   for (uint64_t group = 0; group < groups; ++group) {
@@ -72,6 +74,7 @@ absl::Status GapBody<Format>::ReadSizes() {
     return absl::InvalidArgumentError(
         absl::StrCat("groups end at byte ", end, " of a body of ", body_.size(), " bytes"));
   }
+  // Without groups there is no last block at which the caller would compare the tables.
   return groups == 0 ? CheckModel({}) : absl::OkStatus();
 }
 
@@ -111,6 +114,7 @@ absl::Status GapDecoder<Format>::NextBlock(GapBlock<Format>* block) {
 template <typename Format>
 template <typename Kind>
 uint32_t GapDecoder<Format>::TakeNumber() {
+  // A window has at least 57 bits, and a code with its raw bits fewer.
   const uint64_t window = bits_.Peek();
   const GapTableEntry entry = body_->tables_.template of<Kind>()[window % kCodeTableSize];
   bits_.Skip(entry.code_bits + entry.raw_bits);
@@ -152,8 +156,10 @@ absl::Status GapDecoder<Format>::ReadRun() {
                             " are left in the group"));
   }
   if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
+  // The encoder makes one run of these: a payload has one valid encoding only.
   if (!starts_group && count == count_)
     return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
+  // Here, once per run, so that TakeGap need not check for each entry.
   if (count > 0 && body_->tables_.template of<Gaps>().empty())
     return Bad("none of its gaps has a code");
   if (starts_group) state_ = {};
@@ -193,6 +199,7 @@ absl::Status GapDecoder<Format>::EndGroup() {
                             " are missing at the end of its group"));
   }
   const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
+  // Less than a byte of padding, and below all zero: else one content would have many encodings.
   if (bits_.bit() > end || end - bits_.bit() >= 8) {
     return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
   }

@@ -12,6 +12,7 @@ namespace distro {
 
 inline void DeltaAccumulator::AddOne(const BlockExtent& extent, uint32_t position, int64_t value,
                                      int weight) {
+  // A block with fewer than K elements inside its tensor fills its record with positions outside.
   if (!extent.Contains(static_cast<int>(position))) return;
   sums_[position] += value;
   weights_[position] += weight;
@@ -42,9 +43,11 @@ void DeltaAccumulator::EmitBlock(const MeanRule& rule, DeltaMeans* means) {
       const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
       const int64_t sum = std::exchange(sums_[position], 0);
       const int64_t senders = std::exchange(weights_[position], 0);
+      // The floor limits what a single sender moves alone.
       const int64_t divisor =
           rule.divisor == Divisor::kAll ? rule.weights : std::max(senders, rule.least_senders);
       const int64_t mean = RoundedMean(sum, divisor);
+      // Cancelled: not sent, and kept in the senders' error buffers.
       if (mean == 0) continue;
       means->positions.push_back(position);
       means->values.push_back(mean);
@@ -82,6 +85,8 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
   DeltaMeans kept;
   std::vector<Candidate> candidates;
   for (int64_t block = 0; block < means.blocks(); ++block) {
+    // 12 bits are the position, 26 the block: each (round, block, position) has its own number,
+    // whose hash decides ties.
     const uint64_t base =
         (round.value() << 38) + (static_cast<uint64_t>(first_block + block) << 12);
     candidates.clear();
@@ -93,6 +98,7 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
     if (candidates.size() > static_cast<size_t>(keep)) {
       std::nth_element(candidates.begin(), candidates.begin() + keep, candidates.end(), goes_first);
       candidates.resize(keep);
+      // Back to ascending positions, which gaps need.
       std::ranges::sort(candidates, {}, &Candidate::entry);
     }
     for (const Candidate& candidate : candidates) {
@@ -113,6 +119,7 @@ DeltaResult RoundToLevels(const DeltaMeans& means) {
     const uint8_t code = CoveringScale(largest);
     for (uint32_t i = begin; i < end; ++i) {
       const int level = LevelOf(std::abs(means.values[i]), code);
+      // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
       if (level == kLevels) continue;
       result.positions.push_back(means.positions[i]);
       result.signs.push_back(means.values[i] < 0 ? int8_t{-1} : int8_t{1});

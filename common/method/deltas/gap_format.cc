@@ -25,6 +25,7 @@ absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) 
     block->positions[i] = static_cast<uint16_t>(position);
     block->signs[i] = negative ? -1 : 1;
     block->levels[i] = static_cast<uint8_t>(level);
+    // Gaps count from here, so positions ascend and none comes twice.
     next = position + 1;
   }
   return absl::OkStatus();

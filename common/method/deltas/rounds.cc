@@ -126,6 +126,7 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
       });
   if (!means.ok()) return Damaged(means.status());
   groups.entries = means->values.size();
+  // Before levels, whose rounding would make ties of different means.
   if (config_.download() == v1::DOWNLOAD_MODE_TOP) {
     means = KeepLargest(
         *means, static_cast<int>(config_.kept_votes_per_block()), config_.seed(),

@@ -28,6 +28,7 @@ uint8_t CoveringScale(int64_t magnitude) {
 
 int LevelOf(int64_t magnitude, int code) {
   const int64_t scale = ScaleOf(code);
+  // Both sides are below 2^43 * 2^16, so the products fit.
   return static_cast<int>(std::count_if(kBounds.begin(), kBounds.end(), [&](int64_t bound) {
     return (magnitude << kLevelBits) < scale * bound;
   }));
