@@ -161,9 +161,10 @@ void ArchiveReplay::CompareHashes(const CommittedRound& round) {
   }
   if (others.empty()) return;
   context_.metrics->state_hash_mismatches->Increment(static_cast<double>(others.size()));
-  context_.log->Error("state hashes differ", {{"round", round.round().value()},
-                                              {"state_hash", ToHex(replica.StateHash())},
-                                              {"workers", absl::StrJoin(others, " ")}});
+  context_.log->Error("workers report other state hashes than this replica's",
+                      {{"round", round.round().value()},
+                       {"state_hash", ToHex(replica.StateHash())},
+                       {"workers", absl::StrJoin(others, " ")}});
 }
 
 v1::ReportStateRequest ArchiveReplay::StateNow() const {
@@ -182,7 +183,8 @@ void ArchiveReplay::QueueReport() { reports_.Add(StateNow()); }
 void ArchiveReplay::SendReport(const v1::ReportStateRequest& request) {
   const absl::Status status = context_.client->ReportState(request);
   if (status.ok() || stopped()) return;
-  context_.log->Warning("state report refused", {{"round", request.round()}, {"status", status}});
+  context_.log->Warning("the aggregator refused the report of the state hash",
+                        {{"round", request.round()}, {"status", status}});
 }
 
 bool ArchiveReplay::IntervalEnds() const {
@@ -247,10 +249,11 @@ void ArchiveReplay::OfferSnapshot(const CommittedRound& committed) {
   const std::optional<LogReference> reference = ReferenceOf(*committed.header);
   if (!reference || reference->state_hash != replica.StateHash()) {
     if (!std::exchange(upload_waits_, true)) {
-      context_.log->Warning("snapshot waits: the record does not vouch for it",
-                            {{"round", round},
-                             {"state_hash", ToHex(replica.StateHash())},
-                             {"reference", reference ? ToHex(reference->state_hash) : "none"}});
+      context_.log->Warning(
+          "snapshot not uploaded: the record does not confirm its state hash; a later one may",
+          {{"round", round},
+           {"state_hash", ToHex(replica.StateHash())},
+           {"reference", reference ? ToHex(reference->state_hash) : "none"}});
     }
     return;
   }
@@ -280,11 +283,12 @@ void ArchiveReplay::ObserveHead(const v1::GetRunResponse& run) {
   reconnects_ = reconnects;
   if (judgement.pace == pace_) return;
   if (judgement.pace == Pace::kFallsBehind) {
-    context_.log->Warning("falls behind: more --threads, or a faster link or disk, would help",
+    context_.log->Warning("falls behind the run: give it more --threads, or a faster link or disk",
                           {{"round", next}, {"reason", judgement.reason}});
   } else {
-    context_.log->Info(judgement.pace == Pace::kKeepsUp ? "keeps up" : "catches up",
-                       {{"round", next}, {"reason", judgement.reason}});
+    context_.log->Info(
+        judgement.pace == Pace::kKeepsUp ? "keeps up with the run" : "catches up with the run",
+        {{"round", next}, {"reason", judgement.reason}});
   }
   pace_ = judgement.pace;
 }

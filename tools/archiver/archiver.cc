@@ -105,11 +105,11 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                         [&](const v1::CompanionFile& file, const std::string& path) {
                           return FetchCompanion(follower, client_->snapshots(), file, path);
                         }));
-  log_->Info("follows", {{"run", run.run_id()},
-                         {"epoch", run.epoch()},
-                         {"round", archive.replica->next_round().value()},
-                         {"head", run.round()},
-                         {"state_hash", ToHex(archive.replica->StateHash())}});
+  log_->Info("following the run", {{"run", run.run_id()},
+                                   {"epoch", run.epoch()},
+                                   {"round", archive.replica->next_round().value()},
+                                   {"head", run.round()},
+                                   {"state_hash", ToHex(archive.replica->StateHash())}});
   ArchiveReplay replay(std::move(run), std::move(archive),
                        {.options = &options_,
                         .client = client_.get(),

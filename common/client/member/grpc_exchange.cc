@@ -203,7 +203,8 @@ void GrpcExchange::Leave(const std::string& reason) {
   v1::LeaveResponse response;
   const absl::Status status =
       FromGrpcStatus(connections_->control->stub()->Leave(&context, request, &response));
-  log_->Info("left", {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
+  log_->Info("left the run",
+             {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
 }
 
 void GrpcExchange::Stop() {

@@ -168,7 +168,7 @@ void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
   switch (response.directive()) {
     case v1::DIRECTIVE_REPLACED:
       return end(absl::StatusCode::kAborted, "replaced",
-                 absl::StrCat("a newer process has the name ", name));
+                 absl::StrCat("a newer process has joined with the name ", name));
     case v1::DIRECTIVE_QUARANTINED:
       return end(absl::StatusCode::kPermissionDenied, "quarantined", ShownText(response.reason()));
     case v1::DIRECTIVE_RESYNC:

@@ -36,17 +36,20 @@ v1::JoinRequest MemberState::RejoinRequest() const {
 absl::Status MemberState::CheckSameRun(const v1::JoinResponse& response) const {
   if (response.run_id() != run_id()) {
     return OtherRunError(absl::StrCat("the aggregator has run ", ShownText(response.run_id()),
-                                      " now, this worker has state of run ", run_id()));
+                                      " now, this worker trains run ", run_id(),
+                                      ": start the worker again"));
   }
   if (response.manifest_hash() != manifest_hash_) {
-    return OtherRunError(absl::StrCat("run ", run_id(), ": manifest ",
+    return OtherRunError(absl::StrCat("run ", run_id(), " has other tensors (manifest ",
                                       ShownText(absl::BytesToHexString(response.manifest_hash())),
-                                      " differs from ", absl::BytesToHexString(manifest_hash_),
-                                      " at the first Join"));
+                                      ") than when this worker joined (",
+                                      absl::BytesToHexString(manifest_hash_),
+                                      "): start the worker again"));
   }
   if (response.config().segment_blocks() != segment_blocks_) {
-    return OtherRunError(
-        absl::StrCat("run ", run_id(), ": segment_blocks changed since the first Join"));
+    return OtherRunError(absl::StrCat("run ", run_id(),
+                                      " has another segment_blocks than when this worker joined: "
+                                      "start the worker again"));
   }
   return absl::OkStatus();
 }

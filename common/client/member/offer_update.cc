@@ -70,8 +70,9 @@ bool Upload::SendHeader(const v1::WorkerIdentity& worker, EpochId epoch) {
 
 bool Upload::Mark(uint32_t segment) {
   if (segment >= done_.size()) {
-    protocol_error_ = absl::InternalError(
-        absl::StrCat("the aggregator acknowledged segment ", segment, " of ", done_.size()));
+    protocol_error_ =
+        absl::InternalError(absl::StrCat("the aggregator acknowledged segment ", segment,
+                                         ", and the update has ", done_.size(), " segments"));
     return false;
   }
   if (!done_[segment]) ++finished_;
@@ -83,7 +84,8 @@ bool Upload::ReadHeld() {
   v1::UploadUpdateResponse response;
   if (!stream_->Read(&response)) return false;
   if (!response.has_held()) {
-    protocol_error_ = absl::InternalError("the aggregator did not begin with what it holds");
+    protocol_error_ =
+        absl::InternalError("the aggregator's first answer does not list the segments that it has");
     return false;
   }
   for (const uint32_t segment : response.held().segments()) {

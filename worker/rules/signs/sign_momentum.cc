@@ -27,7 +27,7 @@ absl::Status CheckPositions(int k, const BlockPieces& segment) {
     const bool follows = i % k == 0 || positions[i] > positions[i - 1];
     if (positions[i] < kBlockElements && follows) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("position ", positions[i], " of what is pending"));
+        absl::StrCat("position ", positions[i], " of the pending update"));
   }
   return absl::OkStatus();
 }
