@@ -83,11 +83,11 @@ Command PlanCommand(const Console* console) {
                 flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
                      "Micro-batches of the pipeline with which the run is compared.")},
       .help =
-          R"(A round is H steps and one exchange; tables are of a step, and have both methods, the other one with its own K.
-Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
-smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
-to spare for CUDA and NCCL; 5 when none does. What the aggregator and the archiver need is from measurements
-(docs/performance.md, "Aggregator under load"); --output helm writes it as values of the chart. What the link really does: distroctl bench-link.
+          R"(A round is H steps and one exchange. Tables are per step and compare both methods, each with its own K. Formulas and
+sources: docs/tools.md, "plan". Results have the largest size that they can have; where workers agree they are smaller.
+Memory is what a worker plans at its start for the rank that needs most. A strategy fits if 1 GB is left for CUDA and NCCL;
+if none fits, the exit code is 5. What the aggregator and the archiver need follows from measurements (docs/performance.md,
+"Aggregator under load"); --output helm writes it as values of the chart. distroctl bench-link measures the link itself.
 
 Example:
   distroctl plan --model examples/llama_1b2 --workers 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
