@@ -60,10 +60,11 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
     case kExitRefused:
       return "check --data and --aggregator";
     case kExitReplaced:
-      return "nothing to do, or use another --name";
+      return "nothing, if the newer process was meant to take over; otherwise give each process a "
+             "--name "
+             "of its own";
     case kExitDiverged:
-      return "start it again; if that does not help, compare its memory and its disk with those of "
-             "others";
+      return "start it again; if it happens again, test the memory and the disk of this machine";
     case kExitVersion:
       return "run the aggregator's version, or the minor version before it";
     case kExitQuarantined:
@@ -71,12 +72,12 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
     case kExitCredentials:
       return "check this worker's certificate or token, and that it was made for this name";
     case kExitTooSlow:
-      return "use a faster link, or a run with smaller results";
+      return "use a faster link, or join a run with smaller results";
     case kExitNotFinite:
-      return "if others train well, suspect --data and this machine; if nobody does, the run has "
+      return "if others train well, check --data and this machine; if nobody does, the run has "
              "diverged: docs/runbooks/DistroLossNotFinite.md";
     case kExitRank:
-      return "start it again; if memory ran out see --sharding, otherwise suspect the device";
+      return "start it again; if memory ran out, see --sharding; otherwise test the device";
     default:
       return IsConnectionExitCode(code) ? "see the status, and docs/troubleshooting.md" : "";
   }

@@ -171,15 +171,15 @@ std::vector<Flag> Flags(WorkerOptions* o) {
 std::vector<ExitCodeHelp> ExitCodes() {
   std::vector<ExitCodeHelp> codes = {
       {kExitDone, "the run is done"},
-      {kExitFailed, "failure"},
+      {kExitFailed, "failure, such as a full disk; the last log line says which"},
       {kExitUsage, "a flag, file or configuration must be fixed"},
       {kExitRefused, "refused by the aggregator"},
       {kExitReplaced, "replaced by a newer process of the same name"},
       {kExitDiverged, "the parameters diverged from the run's log and a resync did not help"},
-      {kExitVersion, "another version"},
-      {kExitQuarantined, "quarantined"},
+      {kExitVersion, "the aggregator has another version"},
+      {kExitQuarantined, "in quarantine: the aggregator accepts nothing from this name"},
       {kExitCredentials, "credentials refused"},
-      {kExitTooSlow, "the link is too slow"},
+      {kExitTooSlow, "the link is too slow for the run's results"},
       {kExitRank, "a rank of the node failed"},
       {kExitNotFinite, "no step was finite, for too many rounds"}};
   for (const FaultRule& rule : FaultRules())

@@ -225,7 +225,8 @@ absl::Status Connect(const WorkerOptions& options, const LocalIdentity& identity
 ExitCode RunWorker(const WorkerOptions& options, StopSignal* stop, Log* log) {
   options.WriteTo(log);
   if (options.channel.insecure)
-    log->Warning("plaintext: bytes and names of this run can be read and changed on the way");
+    log->Warning(
+        "plaintext (--insecure): anybody on the network can read and change this run's traffic");
   TrainSummary summary;
   const absl::StatusOr<LocalIdentity> identity = OpenLocalIdentity(options, log);
   absl::Status status =

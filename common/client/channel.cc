@@ -118,8 +118,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenAnonymousChannel(const Channe
   if (options.insecure) {
     if (AsksForTls(options.aggregator))
       return absl::InvalidArgumentError(absl::StrCat("aggregator: \"", options.aggregator,
-                                                     "\": asks for TLS, and --insecure for "
-                                                     "plaintext"));
+                                                     "\": the address asks for TLS, and --insecure "
+                                                     "for plaintext: give one or the other"));
     return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
   }
   if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);

@@ -12,20 +12,21 @@ namespace distro {
 
 absl::Status CheckEpoch(EpochId epoch, EpochId newest, absl::Time now) {
   if (NewestEpoch(newest, epoch, now) == epoch) return absl::OkStatus();
-  return ErrorWithReason(absl::StatusCode::kUnavailable, "fenced",
-                         absl::StrCat("an answer of epoch ", epoch.value(),
-                                      " while the aggregator's is ", newest.value()));
+  return ErrorWithReason(
+      absl::StatusCode::kUnavailable, "fenced",
+      absl::StrCat("the aggregator that answers has epoch ", epoch.value(), ", and one of epoch ",
+                   newest.value(), " has replaced it: stop the older one"));
 }
 
 std::string ReasonToReopen(const ClientView& view, absl::Duration now, absl::Duration patience) {
   if (!view.subscribed || view.delivering || now - view.last_frame < patience) return "";
   if (view.subscription_epoch < view.epoch) {
-    return absl::StrCat("frames are of epoch ", view.subscription_epoch.value(),
-                        ", the aggregator's is ", view.epoch.value());
+    return absl::StrCat("its frames are of epoch ", view.subscription_epoch.value(),
+                        ", and the aggregator has restarted with epoch ", view.epoch.value());
   }
   if (view.next_round < view.head) {
-    return absl::StrCat("round ", view.next_round.value(),
-                        " is awaited, the aggregator is at round ", view.head.value());
+    return absl::StrCat("no frame of round ", view.next_round.value(),
+                        " comes, and the aggregator is at round ", view.head.value());
   }
   return "";
 }

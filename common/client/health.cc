@@ -41,7 +41,7 @@ absl::StatusOr<bool> AskHealth(const std::shared_ptr<grpc::Channel>& channel,
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(status));
   grpc::Slice bytes;
   if (!response.DumpToSingleSlice(&bytes).ok())
-    return absl::InternalError("an answer without bytes");
+    return absl::InternalError("the health check's answer is empty");
   return absl::string_view(reinterpret_cast<const char*>(bytes.begin()), bytes.size()) == kServing;
 }
 

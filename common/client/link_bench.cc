@@ -32,14 +32,14 @@ enum class Direction { kUp, kDown };
 // The answer is untrusted: compares it with the request before it is used.
 absl::Status CheckAnswer(const v1::MeasureLinkResponse& answer, uint64_t sent, uint64_t asked) {
   if (answer.received_bytes() <= sent && answer.data().size() == asked) return absl::OkStatus();
-  return absl::InternalError("the aggregator answers with other sizes than it was asked for");
+  return absl::InternalError("the aggregator's answer has other sizes than were asked for");
 }
 
 // A proxy ended the stream, or the aggregator is stopping: not a measurement, even if the status is
 // OK.
 absl::Status EndedEarly() {
   return absl::UnavailableError(
-      "the aggregator ended the stream before all had moved: measure again");
+      "the aggregator ended the stream before all bytes were transferred: measure again");
 }
 
 // One connection that moves bytes in one direction.

@@ -20,6 +20,7 @@ std::vector<std::string> CloseSegments(absl::Span<const SegmentId> segments, Rou
     for (std::string& name : round->Missing(segment)) missing.push_back(std::move(name));
     const absl::Duration last_in = round->last_in(segment);
     std::vector<Contribution> audited;
+    // Before Close, which takes the payloads out.
     if (segment == round->audited()) audited = round->Audited();
     closed->push_back({segment, round->Close(segment), last_in, std::move(audited)});
   }

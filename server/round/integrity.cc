@@ -54,6 +54,7 @@ absl::StatusOr<Integrity::Counts> Audit(const RoundMethod& method, RoundId round
   Integrity::Counts all;
   for (size_t a = 0; a < payloads.size(); ++a) {
     for (size_t b = 0; b < payloads.size(); ++b) {
+      // Who is on probation is compared with the others, not they with it: newcomers accuse nobody.
       if (a != b && closed.audited[b].weight > 0)
         all.push_back({closed.audited[a].worker, closed.audited[b].worker, pairs.Of(a, b)});
     }

@@ -45,8 +45,10 @@ RoundTask NextOpenTask(const TaskInputs& in, absl::Duration now) {
 }
 
 RoundTask CommitDecided(const TaskInputs& in, int wanted) {
+  // The record gives samples of round t + 2, to those who take part when it is made.
   if (in.members->Count(v1::MEMBER_STATE_SYNCED) > 0) return Do(RoundTask::kEnter);
   const int counted = in.members->Counted();
+  // A header that was made is final, whoever has left since: its bytes may be on the disk.
   if (!in.position->gives_samples() || counted >= wanted || in.header_made)
     return Do(RoundTask::kCommit);
   return WaitFor(absl::StrCat(counted, " of min_workers ", wanted,
@@ -96,9 +98,11 @@ RoundTask NextTask(const TaskInputs& in, absl::Duration now) {
   if (in.control->ended()) return {};
   if (in.control->state() == v1::RUN_STATE_DONE)
     return Do(in.control->draining() ? RoundTask::kDrained : RoundTask::kNone);
+  // First: whatever is decided below must not count a worker whose lease is over.
   if (in.members->NextExpiry() <= now) return Do(RoundTask::kExpire);
   if (in.control->draining()) return NextDrainTask(in, now);
   if (now < in.retry_at) return WaitUntil(in.retry_at);
+  // Durable before the next decision: a restart must not admit who was quarantined.
   if (in.members->quarantine_changes() != in.quarantines_written) return Do(RoundTask::kAdmission);
   const bool between = in.position->round() == nullptr;
   if (between && !in.position->has_rounds()) return Do(RoundTask::kDone);

@@ -29,6 +29,7 @@ absl::Status CheckExtension(const RunPosition& position, const v1::RunConfig& co
 absl::Status OperatorDecisions::Decide(Edit edit, Act act) {
   absl::MutexLock admin(&mu_);
   DISTRO_ASSIGN_OR_RETURN(const v1::StoredAdmission next, edit(admission_->value()));
+  // Durable before it acts: what an operator was told holds after a crash too.
   if (absl::Status status = admission_->Write(next); !status.ok()) {
     shared_->NoteDiskError(status);
     return status;

@@ -44,6 +44,7 @@ absl::Status PeerChecks::CheckEpoch(uint64_t epoch) {
 }
 
 absl::Status PeerChecks::CheckChain(RoundId head, RoundId from, uint64_t hash) const {
+  // A newcomer does not know the start record's hash, and before the start there is none.
   if (from == RoundId(0) && (hash == 0 || !round_log_->has_start())) return absl::OkStatus();
   if (from > head) {
     return Diverged(absl::StrCat("round ", from.value(), " is ahead of the log, which ends before ",

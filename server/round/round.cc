@@ -76,6 +76,7 @@ void Round::RemovePayloads(absl::string_view worker) {
   Contributor& contributor = contributors_[index];
   bool counted = false;
   for (size_t s = 0; s < segments_.size(); ++s) {
+    // What is closed may have been streamed already.
     if (!segments_[s].closed) contributor.pieces[s] = Piece{};
     counted |= contributor.pieces[s].in;
   }
@@ -128,6 +129,8 @@ absl::Status Round::BeginUpload(const v1::UploadHeader& header, Restrictions res
     return Conflict(name, absl::StrCat("its update is of ", contributor.local_steps,
                                        " local steps, not ", header.local_steps()));
   contributor.abstained = header.abstain();
+  // A member's weight, hash and loss are those of its first upload, whichever process sends the
+  // rest.
   if (contributor.any_in()) return absl::OkStatus();
   contributor.began = true;
   contributor.local_steps = header.local_steps();
@@ -155,6 +158,7 @@ absl::StatusOr<PutResult> Round::PreviewPut(absl::string_view worker, SegmentId 
   const Piece& piece = contributor.pieces[segment.value()];
   if (contributor.abstained) return Conflict(worker, "it abstained");
   if (piece.in) {
+    // Sent again, for example because the acknowledgement was lost.
     if (piece.xxh3 == payload.xxh3 && piece.size == payload.bytes->size()) return PutResult::kAgain;
     return Conflict(worker,
                     absl::StrCat("segment ", segment.value(), ": other bytes were sent before"));
@@ -167,6 +171,7 @@ absl::StatusOr<PutResult> Round::Put(const v1::WorkerIdentity& worker, SegmentId
   DISTRO_ASSIGN_OR_RETURN(const PutResult result, PreviewPut(worker.name(), segment, payload));
   if (result != PutResult::kNew) return result;
   Contributor& contributor = contributors_[IndexOf(worker.name())];
+  // The process that sends first has the update: another of this name subtracts nothing.
   if (!contributor.any_in()) contributor.incarnation = worker.incarnation();
   segments_[segment.value()].last_in = now;
   contributor.pieces[segment.value()] = {.in = true,

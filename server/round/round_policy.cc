@@ -22,6 +22,7 @@ SegmentView Look(const RoundFacts& round, const RoundSegment& segment) {
   SegmentView view;
   for (size_t i = 0; i < round.workers.size(); ++i) {
     const RoundWorker& worker = round.workers[i];
+    // A worker on probation neither delays a segment nor helps to close it.
     if (!worker.counts) continue;
     if (segment.in[i]) {
       ++view.in;
@@ -90,10 +91,12 @@ RoundDecision Decide(const RoundFacts& round, absl::Duration now,
       .action = RoundAction::kCommit, .segments = {}, .reason = "all segments are closed"};
   RoundDecision wait{.segments = {}, .reason = ""};
   for (size_t i = 0; i < n; ++i) {
+    // In the order in which workers send: a deadline does not cut the same segments every round.
     const size_t s = (round.round.value() + i) % n;
     const RoundSegment& segment = round.segments[s];
     if (segment.closed) continue;
     const SegmentView view = Look(round, segment);
+    // No further update can come, so that waiting for min_workers would not end.
     const bool nobody_else = view.any_abstained && view.all_answered;
     if ((view.in >= options.min_workers && (view.all_expected || past_deadline)) || nobody_else) {
       decision.action = RoundAction::kClose;

@@ -81,6 +81,8 @@ RoundTask RoundThread::TakeTask(std::vector<ClosedSegment>* closed) {
 }
 
 absl::Status RoundThread::HandleError(const absl::Status& error) {
+  // Another aggregator's record, damage, or a bug: trying again would not help. All else is the
+  // disk's.
   if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
     return error;
   shared_->NoteDiskError(error);
@@ -196,6 +198,7 @@ absl::Status RoundThread::CombineSegments(absl::Span<const ClosedSegment> closed
 absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& closed,
                                          const SegmentResult& result) {
   const absl::Duration combined = shared_->now();
+  // Before it is on the disk: nobody applies a result before the commit frame.
   shared_->broadcast.Add(
       MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined));
   const absl::Duration sent = shared_->now();
@@ -227,11 +230,13 @@ std::string RoundThread::MakeHeader() {
 
 absl::Status RoundThread::CommitRound() {
   const absl::Duration start = shared_->now();
+  // Once per round: after a failed write the same bytes are tried again.
   if (!recorder_.has_header()) recorder_.SetHeader(MakeHeader());
   DISTRO_RETURN_IF_ERROR(recorder_.Commit());
   context_.observer->OnPhase("log", shared_->now() - start);
   v1::RoundHeader header;
   header.ParseFromString(recorder_.header());
+  // Only what is durable is announced.
   FinishRound(header);
   shared_->broadcast.Commit(
       MakeCommitFrame(context_.epoch, RoundId(header.round()), recorder_.header()));

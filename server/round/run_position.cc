@@ -45,6 +45,7 @@ absl::StatusOr<std::vector<v1::Member>> RunPosition::Restore(
     members = {header.members().begin(), header.members().end()};
   }
   for (std::vector<v1::Slot>* slots : {&plan_.slots, &plan_.next_slots}) {
+    // As many as fit into a header; the samples of the others are assigned again.
     for (; slots->size() > max_workers_; slots->pop_back())
       plan_.pool.GiveBack(slots->back(), /*read=*/0);
   }

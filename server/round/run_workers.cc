@@ -140,6 +140,7 @@ void RunWorkers::FillStatus(RunStatus* status) const {
 uint32_t WorkersThatFit(const RunIdentity& run, const RoundLog& rounds) {
   uint32_t fit = MostMembers(HeaderShapeOf(run.config, *run.layout));
   if (fit < run.config.max_workers() && rounds.next_round() > RoundId(0)) {
+    // A run of an earlier version keeps the workers that it has.
     const auto newest = rounds.Header(RoundId(rounds.next_round().value() - 1));
     if (newest.ok()) fit = std::max<uint32_t>(fit, newest->members_size());
     fit = std::max(fit, run.config.min_workers());

@@ -190,7 +190,7 @@ class LiesTest(processes.ProcessTest):
         _, told, _ = self.expect_end(*expected)
         self.assertEqual(told["raised_by"], "connect")
 
-    def expect_to_go_on(self, make_lies, says="bad frame"):
+    def expect_to_go_on(self, make_lies, says="invalid frame"):
         before = self.log_of_python().count(says) if says else 0
         native, told, ways = self.both(make_lies, rounds=12)
         self.assertEqual(native.exit_code(), 0, native.log())
@@ -207,7 +207,7 @@ class LiesTest(processes.ProcessTest):
 
     def test_ends_step_on_log_with_gap(self):
         self.expect_end_of_step(lambda: {"SubscribeRounds": changed("commit", with_header(other_predecessor))}, 5, "Diverged",
-                                f"round {ROUND} follows record", "compare memory and disk", of_result=True)
+                                f"round {ROUND} continues a log with hash", "test the memory and the disk", of_result=True)
 
     def test_ends_step_on_other_run(self):
         self.expect_end_of_step(lambda: {"SubscribeRounds": changed("commit", with_header(other_predecessor)),
@@ -216,7 +216,7 @@ class LiesTest(processes.ProcessTest):
 
     def test_steps_of_another_method(self):
         self.expect_end_of_step(lambda: {"SubscribeRounds": changed("open", other_method)}, 2, "Error",
-                                f"round {ROUND}: its step")
+                                f"round {ROUND}: the aggregator's step")
 
     def test_ends_step_on_quarantine(self):
         self.expect_end_of_step(lambda: {"Heartbeat": from_round(pb.DIRECTIVE_QUARANTINED)}, 7, "Quarantined", SAID,
@@ -224,7 +224,7 @@ class LiesTest(processes.ProcessTest):
 
     def test_ends_step_on_replacement(self):
         self.expect_end_of_step(lambda: {"Heartbeat": from_round(pb.DIRECTIVE_REPLACED)}, 4, "Replaced",
-                                "a newer process has the name worker", "a name of its own")
+                                "a newer process has joined with the name worker", "a name of its own")
 
     def test_fails_join_on_other_state(self):
         self.expect_no_join(lambda: {"Join": from_answer(0, other_state)}, 1, "Error", "has state hash")

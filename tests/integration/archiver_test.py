@@ -30,13 +30,13 @@ class ArchiverTest(ProcessTest):
         first.kill()
         aggregator.await_round(aggregator.round() + 5)
         second = self.start_archiver(aggregator, log_name="archiver_again")
-        begin = int(second.find(r"follows .*? round=(\d+)")[1])
+        begin = int(second.find(r"following the run .*? round=(\d+)")[1])
         self.assertGreaterEqual(begin, 2 * INTERVAL, "it did not go on from its own copy")
         state_hash = self.finish(workers)
         self.assertEqual(second.exit_code(), 0)
         saved = re.findall(r"own copy saved round=(\d+) .*state_hash=(\w+)", second.log())[-1]
         self.assertEqual(saved, (str(ROUNDS), state_hash))
-        self.assertNotIn("state hashes differ", first.log() + second.log() + aggregator.log())
+        self.assertNotIn("workers report other state hashes than this replica's", first.log() + second.log() + aggregator.log())
         self.assertEqual(files(space.folder / "published" / f"round-{ROUNDS}"), files(space.folder / "a"))
         kept = sorted(path.name for path in (space.folder / "published").iterdir())
         self.assertEqual(kept, sorted(f"round-{ROUNDS - n * INTERVAL}" for n in range(3)))
@@ -45,7 +45,7 @@ class ArchiverTest(ProcessTest):
     def check_log(self, aggregator):
         """The aggregator has the last snapshots and dropped the rounds before the older one."""
         stored = [int(n) for n in re.findall(r"snapshot stored round=(\d+)", aggregator.log())]
-        self.assertEqual(stored[-1], ROUNDS - 1, "the last that a round vouches for")
+        self.assertEqual(stored[-1], ROUNDS - 1, "the last that a round's record confirms")
         dropped = [int(n) for n in re.findall(r"old rounds dropped before=(\d+)", aggregator.log())]
         self.assertEqual(dropped[-1], stored[-2])
         late = self.workspace.start_worker("late", aggregator.grpc)
@@ -78,7 +78,7 @@ class ArchiverTest(ProcessTest):
         aggregator.await_round(saved + 5)
         once = self.start_archiver(aggregator, "--once", log_name="once")
         self.assertEqual(once.exit_code(), 0)
-        follows = re.search(r"follows .*? round=(\d+) head=(\d+)", once.log())
+        follows = re.search(r"following the run .*? round=(\d+) head=(\d+)", once.log())
         self.assertEqual(int(follows[1]), saved)
         published = int(re.findall(r"folder published round=(\d+)", once.log())[-1])
         self.assertGreaterEqual(published, int(follows[2]))

@@ -194,7 +194,7 @@ class FolderTest(MistakesTest):
         aside.rename(state / "worker.state")
         again = self.worker(first.grpc, "--state_dir", state, "--updates", 2)
         self.assertEqual(again.exit_code(), 0)
-        self.assertIn("going on with the worker's state", again.log())
+        self.assertIn("continuing with the worker's state", again.log())
 
     def test_refuses_second_worker(self):
         space = self.workspace

@@ -196,7 +196,7 @@ class ExtendTest(ProcessTest):
         again = space.start_worker("a", aggregator.grpc, *state, log_name="again")
         archiver = self.archive(aggregator, "archiver_again")
         self.assert_ended_at(20, [again], archiver)
-        self.assertIn("going on with the worker's state", again.log())
+        self.assertIn("continuing with the worker's state", again.log())
         self.assertEqual(again.summary()["next_round"], 20)
         self.assertEqual(len(set(self.rates()[12:])), 1, "the lowest rate stays")
         self.assertGreater(self.rates()[-1], 0)
@@ -255,7 +255,7 @@ class RestoreTest(ProcessTest):
         late = space.start_worker("late", again.grpc, "--checkpoint_dir", space.folder / "saved")
         self.finish_all([*workers, late], second)
         for worker in workers:
-            self.assertRegex(worker.log(), r"resync: taking the snapshot and the log again .*reason=diverged")
+            self.assertRegex(worker.log(), r"resync: loading the newest snapshot and the log after it .*reason=diverged")
         self.assertEqual((space.folder / "saved" / "tokenizer.json").read_bytes(), TOKENIZER)
         rounds = json.loads(space.distroctl("log", "ls", "--data_dir", space.data_dir, "--output", "json"))["rounds"]
         self.assertEqual(rounds[-1]["round"], self.ROUNDS - 1)

@@ -62,7 +62,7 @@ class SamplesTest(ProcessTest):
         state = self.workspace.folder / "state"
         command = "sh -c 'test $0 = encode && echo 1'"
         worker = self.train("--state_dir", state, "--sample_prompt", PROMPT, "--tokenizer_command", command)
-        self.assertIn(f"no sample round={ROUNDS}", worker.log())
+        self.assertIn(f"sample not made round={ROUNDS}", worker.log())
         self.assertEqual((state / "samples.jsonl").read_text(), "")
 
 

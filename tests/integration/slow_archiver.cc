@@ -67,7 +67,7 @@ absl::Status Archive(const ChannelOptions& channel, const std::string& path, uin
   while (archive.replica->next_round() < rounds) {
     DISTRO_ASSIGN_OR_RETURN(const RoundEvent event, queue.Pop());
     const CommittedRound& round = std::get<CommittedRound>(event);
-    // The parameters before the round, now that its record vouches for them.
+    // The parameters before the round, now that its record confirms their hash.
     const uint64_t number = round.round().value();
     if (number % interval == 1) {
       DISTRO_RETURN_IF_ERROR(Store(run.run_id(), client.get(), &contact, folder.get(), &archive));

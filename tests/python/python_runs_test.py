@@ -213,7 +213,7 @@ class PythonRunsTest(ProcessTest):
         self.finish([python, native])
         begins = re.search(r"begins moments=(\d+)", python.out_path.read_text())
         self.assertEqual(int(begins[1]), 7, "Muon's buffers of the 7 matrices inside are there")
-        going_on = re.search(r"going on with the worker's state round=(\d+)", python.log())
+        going_on = re.search(r"continuing with the worker's state round=(\d+)", python.log())
         self.assertGreaterEqual(int(going_on[1]), 8)
         self.assertNotIn("begins anew", python.log())
         self.assertGreater(python.summary()["updates_sent"], 0)
@@ -231,7 +231,7 @@ class PythonRunsTest(ProcessTest):
         processes.until(lambda: "left" in aggregator.changes("python"), "python has left")
         python = self.llama("python", aggregator, *state)
         self.finish([python, native])
-        self.assertIn("going on with the worker's state", python.log())
+        self.assertIn("continuing with the worker's state", python.log())
         self.assertNotIn("begins anew", python.log())
 
     def test_with_tls_and_a_token_a_certificate_or_an_invite(self):

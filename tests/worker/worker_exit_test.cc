@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
     Refusals, WorkerExitTest,
     ::testing::Values(
         RefusalCase{"OtherData", StatusCode::kFailedPrecondition, "other_data", 3, "check --data"},
-        RefusalCase{"Replaced", StatusCode::kAborted, "replaced", 4, "another --name"},
+        RefusalCase{"Replaced", StatusCode::kAborted, "replaced", 4, "a --name of its own"},
         RefusalCase{"Version", StatusCode::kFailedPrecondition, "version", 6, "minor version"},
         RefusalCase{"Quarantined", StatusCode::kPermissionDenied, "quarantined", 7,
                     "distroctl admit alice"},

@@ -85,7 +85,8 @@ absl::Status AggregatorClient::SendOnce(const v1::UploadSnapshotHeader& header,
   snapshots_->Heed(status);
   DISTRO_RETURN_IF_ERROR(status);
   if (stored) return absl::OkStatus();
-  return absl::UnavailableError("the aggregator ended the upload without a verdict");
+  return absl::UnavailableError(
+      "the aggregator ended the upload without saying that it stored the snapshot");
 }
 
 absl::Status AggregatorClient::SendSnapshot(const v1::UploadSnapshotHeader& header,
@@ -109,7 +110,7 @@ absl::Status AggregatorClient::ReportOnce(const v1::ReportStateRequest& request,
 }
 
 absl::Status AggregatorClient::ReportState(const v1::ReportStateRequest& request) {
-  return Persist(follower_, "state not reported", 4,
+  return Persist(follower_, "state hash not reported", 4,
                  [&](bool waits, bool*) { return ReportOnce(request, waits); });
 }
 

@@ -119,7 +119,8 @@ absl::StatusOr<Archive> OpenArchive(const v1::GetRunResponse& run,
     }
   }
   if (!useless.empty()) {
-    log->Warning("own copy set aside", {{"reason", useless}});
+    log->Warning("own copy set aside; starting from the aggregator's newest snapshot",
+                 {{"reason", useless}});
     DISTRO_RETURN_IF_ERROR(folder->Reset());
   }
   return FetchNewest(run, epoch, threads, folder, fetch);

@@ -28,8 +28,8 @@ absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {
   const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return absl::DataLossError(file.status().message());
   if (file->bytes().size() != info.size_bytes()) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": ", file->bytes().size(), " bytes, not ", info.size_bytes()));
+    return absl::DataLossError(absl::StrCat(path, ": has ", file->bytes().size(),
+                                            " bytes, and the state file says ", info.size_bytes()));
   }
   const Sha256Digest digest = Sha256(file->bytes());
   if (absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()) ==
@@ -37,7 +37,7 @@ absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {
     return absl::OkStatus();
   }
   return absl::DataLossError(
-      absl::StrCat(path, ": the SHA-256 is ", ToHex(digest), ", which is not the state's"));
+      absl::StrCat(path, ": has SHA-256 ", ToHex(digest), ", and the state file another"));
 }
 
 absl::Status FillIn(const std::string& path, v1::SnapshotInfo* info) {

@@ -80,7 +80,7 @@ absl::StatusOr<absl::string_view> CheckedBody(absl::string_view text) {
   constexpr absl::string_view kKey = "checksum ";
   constexpr size_t kBytes = kKey.size() + 17;
   if (text.size() > kMaxBytes || text.size() < kBytes) {
-    return Damaged(absl::StrCat(text.size(), " bytes are not one"));
+    return Damaged(absl::StrCat("has ", text.size(), " bytes, which no state file has"));
   }
   const absl::string_view body = text.substr(0, text.size() - kBytes);
   if (text.substr(body.size()) != absl::StrCat(kKey, ToHex(Xxh3(body)), "\n")) {

@@ -16,7 +16,7 @@
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/snapshot_fetch.h"
 #include "common/client/status_action.h"
-#include "tools/archiver/session.h"
+#include "tools/archiver/archive_replay.h"
 
 namespace distro::tools {
 namespace {
@@ -105,22 +105,22 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                         [&](const v1::CompanionFile& file, const std::string& path) {
                           return FetchCompanion(follower, client_->snapshots(), file, path);
                         }));
-  log_->Info("follows", {{"run", run.run_id()},
-                         {"epoch", run.epoch()},
-                         {"round", archive.replica->next_round().value()},
-                         {"head", run.round()},
-                         {"state_hash", ToHex(archive.replica->StateHash())}});
-  Session session(std::move(run), std::move(archive),
-                  {.options = &options_,
-                   .client = client_.get(),
-                   .folder = folder_.get(),
-                   .metrics = metrics_,
-                   .log = log_,
-                   .clock = clock_,
-                   .lines = lines_.get(),
-                   .publish_command = publish_command_.get()});
-  const absl::Status status = session.Run();
-  *replayed = session.replayed_rounds();
+  log_->Info("following the run", {{"run", run.run_id()},
+                                   {"epoch", run.epoch()},
+                                   {"round", archive.replica->next_round().value()},
+                                   {"head", run.round()},
+                                   {"state_hash", ToHex(archive.replica->StateHash())}});
+  ArchiveReplay replay(std::move(run), std::move(archive),
+                       {.options = &options_,
+                        .client = client_.get(),
+                        .folder = folder_.get(),
+                        .metrics = metrics_,
+                        .log = log_,
+                        .clock = clock_,
+                        .lines = lines_.get(),
+                        .publish_command = publish_command_.get()});
+  const absl::Status status = replay.Run();
+  *replayed = replay.replayed_rounds();
   return status;
 }
 

@@ -64,7 +64,7 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
 std::vector<ExitCodeHelp> ExitCodes() {
   std::vector<ExitCodeHelp> codes = {
       {kArchiverDone, "the run is done, --once is done, or a signal came"},
-      {kArchiverFailed, "failure"},
+      {kArchiverFailed, "failure, such as a full disk; the last log line says which"},
       {kArchiverUsage, "a flag, file or configuration must be fixed"},
       {kArchiverRefused, "the folder belongs to another run or is in use"},
       {kArchiverDiverged, "the log does not continue the newest snapshot"},

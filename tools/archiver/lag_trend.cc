@@ -10,8 +10,8 @@ LagJudgement LagTrend::Add(absl::Duration now, uint64_t lag) {
   const uint64_t before = readings_.front().lag;
   const absl::Duration since = now - readings_.front().at;
   if (lag <= kFewRounds) return {Pace::kKeepsUp, absl::StrCat(lag, " rounds behind")};
-  const std::string change =
-      absl::StrCat(lag, " rounds behind, ", before, " ", absl::FormatDuration(since), " ago");
+  const std::string change = absl::StrCat(lag, " rounds behind; ", before, " rounds ",
+                                          absl::FormatDuration(since), " ago");
   if (lag > before && since >= kWindow) return {Pace::kFallsBehind, change};
   return {Pace::kCatchesUp, change};
 }

@@ -47,7 +47,7 @@ void Publisher::RunCommand(const Folder& folder) {
        {"DISTRO_RUN", run_->run_id()},
        {"DISTRO_STATE_HASH", ToHex(folder.state_hash)}},
       [&](absl::string_view line) {
-        context_.log->Info("publish command says", {{"round", round}, {"line", line}});
+        context_.log->Info("publish command prints", {{"round", round}, {"line", line}});
       });
   round_in_use_ = 0;
   if (absl::IsCancelled(status)) return;
@@ -57,7 +57,7 @@ void Publisher::RunCommand(const Folder& folder) {
     return;
   }
   context_.metrics->failures_command->Increment();
-  context_.log->Error("publish command failed: the next folder tries again",
+  context_.log->Error("publish command failed: it runs again for the next folder",
                       {{"round", round}, {"status", status}});
 }
 
@@ -69,7 +69,7 @@ absl::Status Publisher::LastStatus() const {
   if (!command_failed_) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat("--publish_command: failed for the last folder, ",
                                          PublishedPath(*context_.options, last_round_),
-                                         ": run it for that one"));
+                                         ": run it for that folder"));
 }
 
 }  // namespace distro::tools

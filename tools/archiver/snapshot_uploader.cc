@@ -17,7 +17,7 @@ void SnapshotUploader::Send(const Upload& upload) {
   const uint64_t round = upload.snapshot.round();
   const absl::StatusOr<MappedFile> file = MappedFile::Open(upload.path);
   if (absl::IsNotFound(file.status())) {
-    context_.log->Info("snapshot not sent: the own copy has moved on", {{"round", round}});
+    context_.log->Info("snapshot not uploaded: the folder has a newer copy", {{"round", round}});
     return;
   }
   absl::Status status = file.status();
@@ -30,7 +30,8 @@ void SnapshotUploader::Send(const Upload& upload) {
   if (context_.client->follower().state->ended()) return;
   if (!status.ok()) {
     context_.metrics->failures_upload->Increment();
-    context_.log->Error("snapshot not stored", {{"round", round}, {"status", status}});
+    context_.log->Error("snapshot not stored by the aggregator: the next interval uploads another",
+                        {{"round", round}, {"status", status}});
     return;
   }
   stored_round_ = std::max(stored_round_.load(), round);

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -159,7 +160,8 @@ absl::StatusOr<Report> BenchLink(const LinkBenchOptions& options,
   if (!measured.ok()) return Explain(measured.status(), {.channel = options.channel});
   Report report = {.text = LinkText(*measured), .json = LinkJson(*measured)};
   if (PredictLink(*measured).straggler)
-    report.verdict = absl::AbortedError("a worker on this link would be the straggler");
+    report.verdict =
+        absl::AbortedError("the run's other workers would wait for a worker on this link");
   return report;
 }
 
@@ -192,7 +194,7 @@ Command CheckCommand(const Console* console) {
            {.name = "require_run",
             .value = &options->require_run,
             .help = "A missing run is a failure; otherwise it is a warning."},
-           {.name = "timeout", .value = &options->timeout, .help = "Of each question."}},
+           {.name = "timeout", .value = &options->timeout, .help = "Time limit of each check."}},
           &options->channel),
       .help =
           R"(All checks are made, even after a failure; the exit code is then 5. Only warnings: plaintext, no run yet, a certificate
@@ -225,8 +227,8 @@ Command BenchLinkCommand(const Console* console) {
             .help = "Payload of a result; 0: the mean of the run's, or as above with 32 workers."},
            {.name = "transfer_limit",
             .value = &options->transfer_limit,
-            .help = "Limit of each of the three steps; what has moved until then counts. 100ms to "
-                    "60s."}},
+            .help = "Time limit of each of the three steps; the rate is of the bytes transferred "
+                    "until then. 100ms to 60s."}},
           &options->channel),
       .help =
           R"(Run it on the machine that will train, before a GPU is committed. It uploads an update, downloads a result, then does both

@@ -73,9 +73,10 @@ Command CheckConnectionCommand(const Console* console) {
       .name = "check-connection",
       .arguments = {{"HOST:PORT", &options->channel.aggregator}},
       .summary = "Tests the path to an aggregator: name, connection, TLS, HTTP/2, health.",
-      .flags = WithClientFlags(
-          {{.name = "timeout", .value = &options->step_timeout, .help = "Of each step."}},
-          &options->channel),
+      .flags = WithClientFlags({{.name = "timeout",
+                                 .value = &options->step_timeout,
+                                 .help = "Time limit of each step."}},
+                               &options->channel),
       .help =
           R"(Stops at the first step that fails. The message has the observation and the remedy, and the exit code is
 that of the fault (docs/troubleshooting.md): 6 if trying again may help, 13 to 17 if a flag or a certificate must be

@@ -53,8 +53,8 @@ absl::Status CheckFlags(const InitModelOptions& options) {
     }
     if (options.outside.has_value()) {
       return absl::InvalidArgumentError(
-          "--outside: is of --from-safetensors and --from-manifest: of a model that distro-worker "
-          "has, it knows itself which matrices are embedding and head");
+          "--outside: goes with --from-safetensors or --from-manifest: distro-worker knows the "
+          "embedding and the head of its own models; leave it out");
     }
   }
   if (Exists(options.out + "/config.json")) {

@@ -44,7 +44,7 @@ absl::Status Check(const InviteOptions& options) {
 absl::Status CheckOut(const InviteOptions& options, const std::string& out) {
   if (options.replace || !Exists(out)) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      absl::StrCat(out, ": is there: --replace makes a new one and revokes what it holds"));
+      absl::StrCat(out, ": exists: --replace makes a new one and revokes the token in it"));
 }
 
 // The tokens file with one more line.

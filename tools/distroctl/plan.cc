@@ -41,7 +41,7 @@ absl::Status CheckMethod(const PlanOptions& o) {
   const bool deltas = o.method == "deltas";
   if (!deltas && o.method != "signs") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--method: '", o.method, "' is no method: give deltas or signs"));
+        absl::StrCat("--method: '", o.method, "' is not a method: give deltas or signs"));
   }
   DISTRO_RETURN_IF_ERROR(Range("local_steps", o.local_steps, 1, 1000));
   if (!deltas && o.local_steps != 1) {
@@ -51,7 +51,7 @@ absl::Status CheckMethod(const PlanOptions& o) {
   }
   if (!deltas || !o.overlap.value_or(false)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--overlap: 1: deltas have none: remove the flag, or give --method signs");
+      "--overlap: 1: deltas do not overlap: remove the flag, or give --method signs");
 }
 
 // The configuration of the planned run, which fills in its method's defaults.
@@ -207,7 +207,7 @@ absl::Status PlanOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(Range("window_seconds", window_seconds, 0, 604800));
   if (window_seconds > 0 && (method != "deltas" || step_seconds.empty()))
     return absl::InvalidArgumentError(
-        "--window_seconds: is of deltas and of workers that differ: give --step_seconds");
+        "--window_seconds: needs --method deltas, and --step_seconds of the workers");
   DISTRO_RETURN_IF_ERROR(Range("rounds", static_cast<double>(rounds), 1, 4294967296.0));
   DISTRO_RETURN_IF_ERROR(CheckMethod(*this));
   DISTRO_RETURN_IF_ERROR(Range("kept", kept, 0, 4096));

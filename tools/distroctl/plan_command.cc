@@ -50,42 +50,44 @@ Command PlanCommand(const Console* console) {
                 flag("workers", &o.workers, "Workers: machines with links of their own."),
                 flag("gpus", &o.gpus, "GPUs of a node."),
                 flag("gpu_memory_gb", &o.gpu_memory_gb,
-                     "Memory of a GPU, with deltas of a node, 10^9 bytes."),
+                     "Memory of a GPU, or with deltas of a node, in 10^9 bytes."),
                 flag("up_mbps", &o.up_mbps, "Uplink of a node, Mbit/s."),
                 flag("down_mbps", &o.down_mbps, "Downlink of a node, Mbit/s."),
                 flag("compute_seconds", &o.compute_seconds,
                      "Time that a step's gradient takes on a node."),
                 flag("step_seconds", ParsedAs(&o.step_seconds, ParseSeconds, ""),
-                     "The same of workers that differ, separated by commas: what each of them "
-                     "achieves. In place of --compute_seconds, which becomes their longest."),
+                     "The same of each worker, separated by commas, where they differ. Replaces "
+                     "--compute_seconds by the longest."),
                 flag("window_seconds", &o.window_seconds,
-                     "round_window of the run, of deltas: a worker takes as many steps as fit, at "
+                     "round_window of a run of deltas: a worker takes as many steps as fit, at "
                      "most --local_steps; 0: all take --local_steps."),
                 flag("rounds", &o.rounds, "Rounds of the run."),
-                flag("method", &o.method, "By which the run learns (method).", {"deltas", "signs"}),
+                flag("method", &o.method, "Method of the run (method).", {"deltas", "signs"}),
                 flag("local_steps", &o.local_steps,
-                     "H: steps of a round, of deltas (local_steps)."),
+                     "H: local steps a round, with deltas (local_steps)."),
                 flag("kept", &o.kept,
-                     "K: positions that are sent of a block (kept_per_block); 0: 32 with deltas, 4 "
-                     "with signs."),
+                     "K: positions sent per block (kept_per_block); 0: 32 with deltas, 4 with "
+                     "signs."),
                 flag("kept_votes", &o.kept_votes,
-                     "K' of download = top (kept_votes_per_block); 0: lossless."),
+                     "K': positions per block of a result with download = top "
+                     "(kept_votes_per_block); 0: all."),
                 flag("overlap", &given->overlap,
                      "overlap of the run; not given: 1 with signs, 0 with deltas.", {"0", "1"}),
                 flag("micro_batch", &o.micro_batch, "Samples of one forward and backward pass."),
                 flag("sequence_length", &o.sequence_length, "Tokens a sample."),
                 flag("param_dtype", &o.param_dtype,
-                     "Of the copy that computes, as of a worker on GPUs.", {"f32", "bf16"}),
+                     "Type of the copy used for computing, as of a worker on GPUs.",
+                     {"f32", "bf16"}),
                 flag("activation_checkpointing", &o.activation_checkpointing,
-                     "Recompute every how many units in backward, as of the worker; 0: none."),
+                     "Every n-th unit recomputes its activations, as of a worker; 0: none."),
                 flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
-                     "Of the pipeline that it is compared with.")},
+                     "Micro-batches of the pipeline with which the run is compared.")},
       .help =
-          R"(A round is H steps and one exchange; tables are of a step, and have both methods, the other one with its own K.
-Formulas and their sources: docs/tools.md, "plan". Results are the most there can be: workers that agree make them
-smaller. Memory is what a worker plans for its rank at the start, of the rank that needs most; a strategy "fits" with 1 GB
-to spare for CUDA and NCCL; 5 when none does. What the aggregator and the archiver need is from measurements
-(docs/performance.md, "Aggregator under load"); --output helm writes it as values of the chart. What the link really does: distroctl bench-link.
+          R"(A round is H steps and one exchange. Tables are per step and compare both methods, each with its own K. Formulas and
+sources: docs/tools.md, "plan". Results have the largest size that they can have; where workers agree they are smaller.
+Memory is what a worker plans at its start for the rank that needs most. A strategy fits if 1 GB is left for CUDA and NCCL;
+if none fits, the exit code is 5. What the aggregator and the archiver need follows from measurements (docs/performance.md,
+"Aggregator under load"); --output helm writes it as values of the chart. distroctl bench-link measures the link itself.
 
 Example:
   distroctl plan --model examples/llama_1b2 --workers 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100

@@ -88,11 +88,11 @@ absl::StatusOr<Replica> ReplicaOf(const v1::SnapshotInfo& info, const std::strin
   const bool begins = round == RoundId(0);
   if (hash != info.state_hash() ||
       (begins && started && hash != stored.log->start().state_hash())) {
-    return Damage(path, absl::StrCat("has state hash ", ToHex(hash), ", its round began with ",
+    return Damage(path, absl::StrCat("has state hash ", ToHex(hash), ", and the data folder says ",
                                      ToHex(info.state_hash())));
   }
   if (begins || info.log_hash() == log_hash) return replica;
-  return Damage(path, absl::StrCat("follows a record with hash ", ToHex(info.log_hash()),
+  return Damage(path, absl::StrCat("continues a log with hash ", ToHex(info.log_hash()),
                                    ", the log has ", ToHex(log_hash), " there"));
 }
 

@@ -87,7 +87,7 @@ void AppendSlots(const v1::RoundHeader& header, std::string* text) {
     absl::StrAppendFormat(text, "\n%-32s %s", slot.worker(), RangesText(RangesOf(slot)));
   }
   if (!header.unread().empty())
-    absl::StrAppend(text, "\ncame back unread, to be given again: ", RangesText(header.unread()));
+    absl::StrAppend(text, "\nsamples to assign again: ", RangesText(header.unread()));
 }
 
 }  // namespace

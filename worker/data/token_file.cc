@@ -239,10 +239,10 @@ absl::Status TokenSource::DamagedShard() const {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     DISTRO_ASSIGN_OR_RETURN(const std::string sha256, HashOf(*pieces_[i].file));
     if (sha256 == index_->shards[i].sha256) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(pieces_[i].name,
-                     ": its bytes are not those that the index has the SHA-256 of: it was "
-                     "damaged or changed; copy it again"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        pieces_[i].name,
+        ": its SHA-256 is not the one in the index: it was damaged or changed; copy it "
+        "again"));
   }
   return absl::InvalidArgumentError(
       "the index's fingerprint is not that of its shards; copy it again, or make it again");
@@ -256,11 +256,11 @@ absl::StatusOr<TokenSource> OpenTokens(const std::string& data, TokenFormat form
       DISTRO_ASSIGN_OR_RETURN(TokenSource part, TokenSource::OpenFile(path, format));
       parts.push_back(std::move(part));
     } else if (format != TokenFormat::kAuto) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": an index says itself what its shards hold; leave --data_format out"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": an index has the format of its shards; leave --data_format out"));
     } else if (paths.size() > 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": an index stands alone, without other files beside it"));
+          absl::StrCat(path, ": an index cannot be combined with other files; give it alone"));
     } else {
       return TokenSource::OpenIndex(path);
     }

@@ -100,7 +100,7 @@ absl::Status ParseShards(const json& list, TokenIndex* index) {
     index->shards.push_back(*std::move(shard));
   }
   if (tokens == index->tokens) return absl::OkStatus();
-  return Wrong("tokens", absl::StrCat(index->tokens, ", and those of the shards do not add up"));
+  return Wrong("tokens", absl::StrCat(index->tokens, ", which is not the sum of the shards'"));
 }
 
 absl::Status ParseTokenizer(const json& value, TokenIndex* index) {

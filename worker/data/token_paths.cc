@@ -57,7 +57,7 @@ absl::Status CheckFile(const std::string& path, std::set<fs::path>* seen) {
   std::error_code unknown;
   const fs::path real = fs::weakly_canonical(path, unknown);
   if (seen->insert(unknown ? fs::path(path) : real).second) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": comes twice"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is given twice"));
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(absl::string_view text) c
       return Annotate(parsed.status(), absl::StrCat("--tokenizer_command: ", command_, " encode"));
     tokens = *std::move(parsed);
   }
-  if (tokens.empty()) return absl::InvalidArgumentError("the prompt makes no token");
+  if (tokens.empty())
+    return absl::InvalidArgumentError("the prompt has no token: give a longer one");
   return tokens;
 }
 
@@ -67,8 +68,8 @@ absl::StatusOr<std::vector<int32_t>> ParseTokens(absl::string_view text, int voc
     int32_t token = 0;
     const bool digits = word.find_first_not_of("0123456789") == absl::string_view::npos;
     if (!digits || !absl::SimpleAtoi(word, &token)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", ReplaceInvalidUtf8(word.substr(0, kShownBytes)), "' is no token"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", ReplaceInvalidUtf8(word.substr(0, kShownBytes)), "' is not a token number"));
     }
     if (token >= vocab_size) {
       return absl::InvalidArgumentError(

@@ -159,6 +159,7 @@ class NcclCommunicator final : public Communicator {
   // (docs/decisions/0029).
   NcclResult GatherRanges(absl::Span<const int64_t> cuts, const at::Tensor& shard,
                           const at::Tensor& whole, NcclComm& comm) {
+    // Every rank decides alike: the meeting has compared the cuts, and nothing else counts here.
     if (AreEqual(cuts)) {
       return comm.AllGather(At(shard, 0), At(whole, 0), cuts[1], whole.scalar_type(), stream_);
     }
@@ -196,12 +197,14 @@ class NcclCommunicator final : public Communicator {
     const auto options = at::TensorOptions(part_type).device(device_);
     const at::Tensor nothing =
         part.defined() ? at::Tensor() : at::zeros({ZerosNeeded(cuts)}, options);
+    // What is added to the sum, or sent as bf16, needs a place of its own first.
     const bool direct = accumulation == Accumulation::kStore && part_type == at::kFloat;
     const at::Tensor reduced = direct ? sum : at::empty({sum.numel()}, options);
     DISTRO_RETURN_IF_ERROR(group_->Call(rank_, call, [&](NcclComm& comm) {
       return ReduceRanges(cuts, part, nothing, reduced, comm);
     }));
     if (direct || sum.numel() == 0) return absl::OkStatus();
+    // On the guard's stream, behind the reduction.
     at::Tensor target = sum.variable_data();
     accumulation == Accumulation::kStore ? target.copy_(reduced) : target.add_(reduced);
     return absl::OkStatus();

@@ -54,6 +54,7 @@ absl::Status NcclGroup::Connect() {
     absl::MutexLock lock(&handles_[rank]->mu);
     handles_[rank]->comm = std::move(comms[rank]);
   }
+  // Only with all handles in place: what ends the group meanwhile aborts every one.
   for (const auto& handle : handles_) {
     absl::MutexLock lock(&handle->mu);
     DISTRO_RETURN_IF_ERROR(
@@ -69,9 +70,11 @@ absl::Status NcclGroup::Settle(Handle& handle, NcclResult result, const RankCall
     if (handle.comm == nullptr) return Ended(call);
     result = handle.comm->AsyncError();
     if (result != NcclResult::kInProgress) break;
+    // AbortHandles waits for the lock that the caller holds.
     DISTRO_RETURN_IF_ERROR(Ended(call));
     if (options_.clock->MonotonicNow() - start > options_.watchdog) {
-      return absl::DeadlineExceededError(absl::StrCat(call.Describe(), ": not taken within ",
+      return absl::DeadlineExceededError(absl::StrCat(call.Describe(),
+                                                      ": NCCL did not accept it within ",
                                                       absl::FormatDuration(options_.watchdog)));
     }
     absl::SleepFor(kSettleInterval);
@@ -93,6 +96,7 @@ absl::Status NcclGroup::Enqueue(Handle& handle, const RankCall& call,
   if (handle.comm == nullptr) return Ended(call);  // since the meeting
   NcclResult result = nccl_->GroupStart();
   if (result == NcclResult::kSuccess) result = body(*handle.comm);
+  // Also after an error: a group that began must end.
   const NcclResult ended = nccl_->GroupEnd();
   if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) result = ended;
   return Settle(handle, result, call);
@@ -117,6 +121,7 @@ void NcclGroup::End(int rank, const absl::Status& why) {
 void NcclGroup::AbortHandles() {
   for (const auto& handle : handles_) {
     absl::MutexLock lock(&handle->mu);
+    // Aborts it, with kernels that wait for a peer: the device's streams go on.
     handle->comm.reset();
   }
 }
@@ -141,6 +146,7 @@ void NcclGroup::CheckHandles() {
       absl::MutexLock lock(&handles_[rank]->mu);
       if (handles_[rank]->comm != nullptr) result = handles_[rank]->comm->AsyncError();
     }
+    // Outside the lock: End takes those of all handles.
     if (result != NcclResult::kInProgress && result != NcclResult::kSuccess) {
       End(rank, StatusOf(result, "operations under way"));
     }
@@ -165,6 +171,7 @@ void NcclGroup::CheckUnderWay() {
     for (auto operation = under_way_.begin(); operation != under_way_.end() && failed.ok();) {
       const absl::StatusOr<bool> done = IsDone(*operation->done, operation->operation);
       if (done.ok() && !*done) {
+        // Any rank may be the cause, so `rank` stays -1.
         if (now - operation->start > options_.watchdog) failed = Late(*operation);
         ++operation;
         continue;

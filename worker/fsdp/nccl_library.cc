@@ -73,8 +73,10 @@ class Library final : public Nccl {
     ncclResult_t result = ncclGetUniqueId(&id);
     if (result != ncclSuccess) return Of(result);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    // A call that blocks could not be given up when a peer does not come.
     config.blocking = 0;
     std::vector<ncclComm_t> made(devices.size(), nullptr);
+    // One thread makes all ranks: without a group the first would wait for the others.
     result = ncclGroupStart();
     for (size_t rank = 0; rank < devices.size() && result == ncclSuccess; ++rank) {
       const c10::DeviceGuard guard(devices[rank]);

@@ -43,7 +43,7 @@ void RankMeeting::CheckWatchdog() {
 absl::StatusOr<std::shared_ptr<const RankCalls>> RankMeeting::Arrive(int rank, RankCall call) {
   absl::MutexLock lock(&mu_);
   calls_[rank] = call;
-  DISTRO_RETURN_IF_ERROR(Meet(rank, call, "did not come"));
+  DISTRO_RETURN_IF_ERROR(Meet(rank, call, "did not arrive"));
   return agreed_;
 }
 
@@ -88,8 +88,8 @@ absl::Status RankMeeting::Meet(int rank, const RankCall& call, absl::string_view
 void RankMeeting::Agree() {
   for (int rank = 1; rank < ranks_ && end_.ok(); ++rank) {
     if (calls_[rank].Matches(calls_[0])) continue;
-    end_ = absl::InternalError(absl::StrCat("rank ", rank, " came to ", calls_[rank].Describe(),
-                                            " while rank 0 came to ", calls_[0].Describe()));
+    end_ = absl::InternalError(absl::StrCat("rank ", rank, " called ", calls_[rank].Describe(),
+                                            " while rank 0 called ", calls_[0].Describe()));
   }
   if (end_.ok()) {
     agreed_ = std::make_shared<const RankCalls>(calls_);

@@ -104,7 +104,7 @@ class UnitDriver::Impl final : public UnitHooks {
     gathered_.Release(unit);
     return absl::OkStatus();
   }
-  absl::Status TakeGradients(int unit, std::vector<TensorGradient> gradients) override {
+  absl::Status ReceiveGradients(int unit, std::vector<TensorGradient> gradients) override {
     return reducer_.Take(unit, std::move(gradients));
   }
 
@@ -124,7 +124,7 @@ class UnitDriver::Impl final : public UnitHooks {
     for (int unit = units_ - 1; backward && unit >= 0; --unit) {
       if (unit + 1 < units_) DISTRO_RETURN_IF_ERROR(Acquire(unit).status());
       DISTRO_RETURN_IF_ERROR(Release(unit));
-      DISTRO_RETURN_IF_ERROR(TakeGradients(unit, {}));
+      DISTRO_RETURN_IF_ERROR(ReceiveGradients(unit, {}));
     }
     return absl::OkStatus();
   }

@@ -107,7 +107,7 @@ class Loop {
     if (step.input.defined()) *upstream = std::move(parts.back());
     step = {};
     DISTRO_RETURN_IF_ERROR(hooks_.Release(unit));
-    return hooks_.TakeGradients(unit, collector_.Add(*units_[unit], parts));
+    return hooks_.ReceiveGradients(unit, collector_.Add(*units_[unit], parts));
   }
 
   const Units units_;

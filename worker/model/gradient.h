@@ -35,7 +35,7 @@ class UnitHooks {
   // Called after a unit's backward and Release with the gradients that are now complete. A tensor
   // shared by several units is complete at the first unit that uses it: its parts are summed in the
   // order of backward, the head's first.
-  virtual absl::Status TakeGradients(int unit, std::vector<TensorGradient> gradients) = 0;
+  virtual absl::Status ReceiveGradients(int unit, std::vector<TensorGradient> gradients) = 0;
 };
 
 // The units in the order of their acquisition: 0..n-1 for forward, then n-2..0 for backward; the

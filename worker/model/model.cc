@@ -42,7 +42,7 @@ class BufferHooks final : public UnitHooks {
 
   absl::Status Release(int) override { return absl::OkStatus(); }
 
-  absl::Status TakeGradients(int, std::vector<TensorGradient> gradients) override {
+  absl::Status ReceiveGradients(int, std::vector<TensorGradient> gradients) override {
     for (const auto& [tensor, part] : gradients) {
       at::Tensor sum = View(gradient_->tensor(tensor), shapes_[tensor]);
       accumulation_ == Accumulation::kStore ? sum.copy_(part) : sum.add_(part);

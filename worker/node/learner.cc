@@ -42,10 +42,10 @@ absl::Status Learner::Apply(const CommittedRound& round) {
   });
 }
 
-absl::Status Learner::TakeGradient(const v1::StepParameters& step, int index, double norm) {
-  return RunOnState("take gradient", [step, index, norm](ShardRule& shard, int) {
+absl::Status Learner::TakeStep(const v1::StepParameters& step, int index, double norm) {
+  return RunOnState("take step", [step, index, norm](ShardRule& shard, int) {
     const ShardArrays& arrays = shard.arrays();
-    return shard.rule().TakeGradient(step, index, norm, arrays.gradient, arrays.copy);
+    return shard.rule().TakeStep(step, index, norm, arrays.gradient, arrays.copy);
   });
 }
 

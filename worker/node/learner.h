@@ -6,7 +6,7 @@
 //
 //   learner->Load(snapshot, round, hash);
 //   learner->BeginLocalSteps();               // deltas: the copy starts at the parameters
-//   learner->TakeGradient(step, 0, norm);     // of each step of the round
+//   learner->TakeStep(step, 0, norm);         // for each step of the round
 //   payloads = learner->Compress(round, step);
 //   learner->Apply(committed);
 //   learner->Feedback(committed, member);
@@ -74,9 +74,9 @@ class Learner : public AppliedLog {
 
   // Optimizer (docs/algorithm.md, "A worker's step"; worker/rules/update_rule.h).
 
-  // Passes the gradient of the round's step `index` to the rule. Requires that it and its norm are
-  // finite.
-  virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm);
+  // Takes the round's step `index` by the gradient (UpdateRule::TakeStep). Requires that it and its
+  // norm are finite.
+  virtual absl::Status TakeStep(const v1::StepParameters& step, int index, double norm);
   // Makes the pending update from the gradients that the rule took, clipped to the rule's
   // delta_clip. Returns its payloads [segments], or none if the outcome of the steps is not finite;
   // then nothing is pending.

@@ -242,7 +242,7 @@ absl::StatusOr<double> Node::FinishGradient(int64_t micro_batches) {
 
 absl::StatusOr<Learner::Kept> Node::kept() const {
   if (deps_.devices->kind() != DeviceKind::kCpu && has_stuck_rank())
-    return absl::FailedPreconditionError("a rank is stuck, and its device with it");
+    return absl::FailedPreconditionError("a rank did not return, and its device cannot be read");
   return Learner::kept();
 }
 

@@ -96,7 +96,7 @@ class Node final : public Learner {
   absl::StatusOr<std::vector<double>> GradientRound(absl::Span<const TokenBatch> batches,
                                                     GradientAt at, bool first);
   // After the last round: the gradient is the mean over all micro-batches. Returns its norm. With
-  // local steps, TakeGradient comes before another gradient at the copy, or not at all: the ranks
+  // local steps, TakeStep comes before another gradient at the copy, or not at all: the ranks
   // then exchange their runs of the copy again.
   absl::StatusOr<double> FinishGradient(int64_t micro_batches);
   // Mean losses of 1 .. ranks() batches, without gradients, at the parameters.

@@ -10,21 +10,21 @@ absl::StatusOr<Sharding> ParseSharding(absl::string_view name) {
     if (name == Name(sharding)) return sharding;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "sharding is '", name, "'; there are no_shard, shard_optimizer, shard_grad_op, full_shard"));
+      "sharding: '", name, "' is none of no_shard, shard_optimizer, shard_grad_op, full_shard"));
 }
 
 absl::StatusOr<FloatType> ParseFloatType(absl::string_view name) {
   for (const FloatType type : {FloatType::kF32, FloatType::kBf16}) {
     if (name == Name(type)) return type;
   }
-  return absl::InvalidArgumentError(absl::StrCat("dtype is '", name, "'; there are f32, bf16"));
+  return absl::InvalidArgumentError(absl::StrCat("dtype: '", name, "' is none of f32, bf16"));
 }
 
 absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name) {
   for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (name == Name(kind)) return kind;
   }
-  return absl::InvalidArgumentError(absl::StrCat("device is '", name, "'; there are cpu, cuda"));
+  return absl::InvalidArgumentError(absl::StrCat("device: '", name, "' is none of cpu, cuda"));
 }
 
 absl::string_view Name(Sharding sharding) {

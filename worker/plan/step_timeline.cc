@@ -142,10 +142,10 @@ class Timeline {
     Consider("backward", unit, GatheredNow(), held_ + upstream + memory.backward_peak);
     held_ -= memory.output;
     ++use_;
-    TakeGradients(unit);
+    ConsiderReduction(unit);
   }
 
-  void TakeGradients(int unit) {
+  void ConsiderReduction(int unit) {
     const int64_t next_upstream = unit > 0 ? memory_.units[unit - 1].output : 0;
     int64_t gradients = memory_.units[unit].gradients;
     const int64_t gathered = Gathered(use_, options().prefetch_units);

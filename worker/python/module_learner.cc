@@ -81,13 +81,13 @@ absl::Status ModuleLearner::BeginLocalSteps() {
   return module_->ShowElements();
 }
 
-absl::Status ModuleLearner::TakeGradient(const v1::StepParameters& step, int index, double norm) {
+absl::Status ModuleLearner::TakeStep(const v1::StepParameters& step, int index, double norm) {
   if (!rule().takes_local_steps) {
     DISTRO_ASSIGN_OR_RETURN(const RunSpans gradients, module_->Gradients());
     shards_.SetGradient(gradients);
-    return Learner::TakeGradient(step, index, norm);
+    return Learner::TakeStep(step, index, norm);
   }
-  DISTRO_RETURN_IF_ERROR(Learner::TakeGradient(step, index, norm));  // only counts the step
+  DISTRO_RETURN_IF_ERROR(Learner::TakeStep(step, index, norm));  // only counts the step
   DISTRO_RETURN_IF_ERROR(module_->ScaleGradients(ClipScale(norm, step.clip_norm())));
   DISTRO_RETURN_IF_ERROR(program_
                              ->Ask({.kind = Request::Kind::kStep,

@@ -1,7 +1,7 @@
 // A learner over the tensors of a PyTorch module (module_tensors.h). It owns the replica's
 // parameters, f32 in the host's memory. The module is the worker's copy: local steps change it, and
 // it is set to the parameters when a round begins. The program's inner optimizer takes the local
-// steps: TakeGradient clips the gradients of the module's masters and requests a step
+// steps: TakeStep clips the gradients of the module's masters and requests a step
 // (hand_over.h).
 //
 // Not thread-safe: the training thread owns it. Borrowed objects outlive it.
@@ -45,7 +45,7 @@ class ModuleLearner final : public Learner {
   // The norm of the module's gradients.
   absl::StatusOr<double> GradientNorm() { return module_->GradientNorm(); }
 
-  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm) override;
+  absl::Status TakeStep(const v1::StepParameters& step, int index, double norm) override;
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
                                                     const v1::StepParameters& step) override;
   absl::Status ForgetState() override;

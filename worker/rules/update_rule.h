@@ -8,7 +8,7 @@
 // (whole_matrices.h). Results are independent of sharding. The pending update of a block does not
 // depend on other blocks; the worker assembles the blocks of a segment (optimizer.h).
 //
-//   rule->TakeGradient(step, 0, norm, gradient, copy);  // for each step of the round
+//   rule->TakeStep(step, 0, norm, gradient, copy);  // for each step of the round
 //   rule->IsFinite(step, parameters, copy);  // with local steps: is their outcome, at all ranks?
 //   rule->Compress(step, parameters, copy);  // makes the pending update
 //   kind.encode(identity, k, blocks);        // the payload of a segment, always the same bytes
@@ -90,11 +90,11 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // Takes the gradient of the round's step `index`; `norm`, over the whole model, is finite. A rule
-  // that takes local steps changes `copy`, at which the gradient was computed. Other rules have one
-  // step, index 0, and borrow the gradient until Compress.
-  virtual absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
-                                    const RunSpans& gradient, const RunSpans& copy) = 0;
+  // Takes the round's step `index` by its gradient; `norm`, over the whole model, is finite. A rule
+  // of local steps changes `copy`, at which the gradient was computed. Other rules have one step,
+  // index 0, and only borrow the gradient until Compress.
+  virtual absl::Status TakeStep(const v1::StepParameters& step, int index, double norm,
+                                const RunSpans& gradient, const RunSpans& copy) = 0;
   // For a rule that takes local steps: whether their outcome is finite. All ranks are asked; then
   // all call Compress, or all call Abandon.
   virtual absl::StatusOr<bool> IsFinite(const v1::StepParameters& /*step*/,
@@ -184,7 +184,7 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
 enum class LocalStepsBy { kRule, kCaller };
 
 // The same with given tensors [tensors] for Muon (MuonTensorsOf). kCaller: the rule keeps only the
-// error buffer; TakeGradient counts a step and ignores the spans; Abandon and Forget leave the
+// error buffer; TakeStep counts a step and ignores the spans; Abandon and Forget leave the
 // inner optimizer to the caller.
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            std::vector<bool> by_muon, LocalStepsBy taken_by);

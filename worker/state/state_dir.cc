@@ -74,10 +74,11 @@ absl::Status StateDir::SetAside(absl::string_view run_id, absl::string_view reas
       "the worker's state is set aside; the optimizer's state starts at 0",
       {{"reason", reason},
        {"kept_as", aside},
-       {"remedy", run_id.empty() ? std::string()
-                                 : absl::StrCat("give each run a --state_dir of its own; to go on "
-                                                "with this one, rename it to ",
-                                                path)}});
+       {"remedy", run_id.empty()
+                      ? std::string()
+                      : absl::StrCat("give each run a --state_dir of its own; to continue "
+                                     "with this state, rename the kept file to ",
+                                     path)}});
   std::error_code error;
   std::filesystem::rename(path, aside, error);
   if (error) return ErrnoToStatus(error.value(), "rename", path);

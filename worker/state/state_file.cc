@@ -133,21 +133,21 @@ absl::Status StateReader::ParseHeader(absl::string_view bytes) {
   state_.epoch = EpochId(epoch);
   DISTRO_ASSIGN_OR_RETURN(const uint64_t next_round, reader.Read<uint64_t>("next round"));
   state_.next_round = RoundId(next_round);
-  DISTRO_ASSIGN_OR_RETURN(pending_k_, reader.Read<uint32_t>("K of what is pending"));
-  if (pending_k_ > kBlockElements) return absl::InvalidArgumentError("K of what is pending");
+  DISTRO_ASSIGN_OR_RETURN(pending_k_, reader.Read<uint32_t>("K of the pending update"));
+  if (pending_k_ > kBlockElements) return absl::InvalidArgumentError("K of the pending update");
   DISTRO_ASSIGN_OR_RETURN(const uint64_t pending_round, reader.Read<uint64_t>("pending round"));
   pending_round_ = RoundId(pending_round);
-  DISTRO_ASSIGN_OR_RETURN(state_.pending_loss, reader.Read<double>("loss of what is pending"));
+  DISTRO_ASSIGN_OR_RETURN(state_.pending_loss, reader.Read<double>("loss of the pending update"));
   if (version >= 2) {
     DISTRO_ASSIGN_OR_RETURN(state_.local_steps, reader.Read<uint64_t>("local steps"));
   }
   if (version >= 3) {
     DISTRO_ASSIGN_OR_RETURN(state_.pending_steps,
-                            reader.Read<uint32_t>("local steps of what is pending"));
+                            reader.Read<uint32_t>("local steps of the pending update"));
     if (state_.pending_steps > kMaxLocalSteps)
-      return absl::InvalidArgumentError("local steps of what is pending");
+      return absl::InvalidArgumentError("local steps of the pending update");
     DISTRO_ASSIGN_OR_RETURN(state_.pending_samples,
-                            reader.Read<uint64_t>("samples of what is pending"));
+                            reader.Read<uint64_t>("samples of the pending update"));
   }
   DISTRO_ASSIGN_OR_RETURN(const uint32_t senders, reader.Read<uint32_t>("senders"));
   if (reader.remaining() != uint64_t{senders} * sizeof(uint64_t))
@@ -163,7 +163,7 @@ absl::Status StateReader::CheckLayout(const Layout& layout) const {
   if (manifest_hash_ == HashOf(layout) &&
       segment_blocks_ == static_cast<uint32_t>(layout.segment_blocks()))
     return absl::OkStatus();
-  return absl::FailedPreconditionError("the state is of another layout");
+  return absl::FailedPreconditionError("the state is of a model with other tensors");
 }
 
 absl::StatusOr<StateReader::Contents> StateReader::Read(const Layout& layout,

@@ -50,7 +50,7 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
       continue;
     }
     PhaseScope phase(deps_.phases, Phase::kCompress);
-    const absl::Status moved = deps_.learner->TakeGradient(step, index, last.norm);
+    const absl::Status moved = deps_.learner->TakeStep(step, index, last.norm);
     if (must_go_on_ && absl::IsCancelled(moved)) break;
     DISTRO_RETURN_IF_ERROR(moved);
     must_go_on_ = true;

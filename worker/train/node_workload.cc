@@ -45,8 +45,8 @@ absl::Status NodeWorkload::Build(const v1::JoinResponse& run, const Companions& 
   if (!HasTensorsOf(run, manifest)) {
     return absl::InvalidArgumentError(
         absl::StrCat("config.json of run ", run.run_id(),
-                     ": the run has other tensors than this version makes of it: use the version "
-                     "of the aggregator"));
+                     ": this version makes other tensors of it than the run has: use the "
+                     "aggregator's version"));
   }
   DISTRO_ASSIGN_OR_RETURN(Layout layout,
                           Layout::Create(std::move(manifest), run.config().segment_blocks()));

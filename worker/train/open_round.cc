@@ -36,7 +36,7 @@ absl::Status OpenRound::Check(const OpenedRound& opened) const {
     if (slot.has_value()) DISTRO_RETURN_IF_ERROR(CheckSlot(*slot));
   }
   if (opened.open.has_window() == config_->has_round_window()) return absl::OkStatus();
-  return absl::InvalidArgumentError("its window is not the run's");
+  return absl::InvalidArgumentError("the aggregator's window is not the run's round_window");
 }
 
 absl::Status OpenRound::CheckSlot(const v1::Slot& slot) const {
@@ -44,9 +44,10 @@ absl::Status OpenRound::CheckSlot(const v1::Slot& slot) const {
   const bool allowed = samples >= 1 && samples <= SamplesOfRound(*config_);
   if (allowed && samples % (uint64_t{micro_batch_samples_} * StepsOfRound(*config_)) == 0)
     return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a slot of ", samples, " samples: the run has ", SamplesOfRound(*config_), " a worker for ",
-      StepsOfRound(*config_), " steps, this worker's micro-batches ", micro_batch_samples_));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the aggregator assigned ", samples, " samples: the run has ",
+                   SamplesOfRound(*config_), " a worker for ", StepsOfRound(*config_),
+                   " steps, and this worker's micro-batches have ", micro_batch_samples_));
 }
 
 std::optional<v1::Slot> OpenRound::slot() const { return FindSlot(open_->slots(), worker_); }

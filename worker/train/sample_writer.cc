@@ -52,7 +52,7 @@ void SampleWriter::Observe(uint64_t next_round, uint64_t rounds,
   const absl::StatusOr<std::string> text = Sample(goes_on);
   if (!goes_on().ok()) return;
   if (!text.ok()) {
-    deps_.log->Warning("no sample", {{"round", next_round}, {"status", text.status()}});
+    deps_.log->Warning("sample not made", {{"round", next_round}, {"status", text.status()}});
     return;
   }
   deps_.log->Info("sample", {{"round", next_round}, {"text", *text}});

@@ -176,17 +176,17 @@ absl::Status Trainer::ComputeGradient() {
   if (options_.stateless) DISTRO_RETURN_IF_ERROR(deps_.learner->ForgetState());
   gradient_samples_ = open_.first_sample();
   const v1::Slot slot = open_.Samples();
-  if (!rule().takes_local_steps) return Use(slot, gradient_step_.Compute(slot));
-  return Use(slot, gradient_step_.TakeLocalSteps(slot, open_.step(), open_.window_ends()));
+  if (!rule().takes_local_steps) return KeepGradient(slot, gradient_step_.Compute(slot));
+  return KeepGradient(slot, gradient_step_.TakeLocalSteps(slot, open_.step(), open_.window_ends()));
 }
 
 absl::Status Trainer::ComputeLookaheadGradient() {
   const v1::Slot slot = open_.NextSamples();
   deps_.objective->Expect(slot);
-  return Use(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_.step()).front()));
+  return KeepGradient(slot, gradient_step_.ComputeAhead(slot, rule().rates(open_.step()).front()));
 }
 
-absl::Status Trainer::Use(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
+absl::Status Trainer::KeepGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient) {
   DISTRO_RETURN_IF_ERROR(gradient.status());
   summary_.training_loss = gradient->loss;
   summary_.gradient_norm = gradient->norm;
@@ -207,7 +207,7 @@ bool Trainer::ResyncMayHelp() const {
 
 absl::Status Trainer::Resync(const absl::Status& why) {
   const RoundId at = deps_.learner->next_round();
-  deps_.log->Warning("resync: taking the snapshot and the log again",
+  deps_.log->Warning("resync: loading the newest snapshot and the log after it",
                      {{"round", at.value()}, {"reason", ReasonOf(why)}, {"status", why}});
   ++summary_.resyncs;
   resynced_at_ = at;
@@ -286,8 +286,8 @@ absl::Status Trainer::ChangeSlot() {
 
 absl::Status Trainer::CheckStep(RoundId round, const v1::StepParameters& step) const {
   if (rule().accepts(step)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("round ", round.value(), ": its step is not one of the run's method"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "round ", round.value(), ": the aggregator's step parameters are not of the run's method"));
 }
 
 absl::Status Trainer::Upload() {
@@ -301,9 +301,10 @@ absl::Status Trainer::Upload() {
   }
   const bool abstains = payloads.empty();
   if (abstains) {
-    deps_.log->Warning("step is not finite; abstaining", {{"round", open_.round().value()},
-                                                          {"loss", gradient.loss},
-                                                          {"gradient_norm", gradient.norm}});
+    deps_.log->Warning("step is not finite: the round gets no update from this worker",
+                       {{"round", open_.round().value()},
+                        {"loss", gradient.loss},
+                        {"gradient_norm", gradient.norm}});
     if (gradient.skipped_steps == 0) ++summary_.nonfinite_steps;
   }
   gradient_.reset();
@@ -320,7 +321,7 @@ absl::Status Trainer::Upload() {
 absl::StatusOr<std::vector<SharedBytes>> Trainer::Compress() {
   PhaseScope phase(deps_.phases, Phase::kCompress);
   if (!rule().takes_local_steps)  // with local steps the rule has all gradients already
-    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeGradient(open_.step(), 0, gradient_->norm));
+    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeStep(open_.step(), 0, gradient_->norm));
   return deps_.learner->Compress(open_.round(), open_.step());
 }
 
@@ -391,7 +392,7 @@ absl::Status Trainer::Apply(const CommittedRound& round) {
 void Trainer::TakeExtension(uint64_t rounds) {
   if (rounds <= rounds_) return;
   rounds_ = rounds;
-  deps_.log->Info("the run has more rounds", {{"rounds", rounds}});
+  deps_.log->Info("the run was extended", {{"rounds", rounds}});
 }
 
 absl::Status Trainer::AfterRound() {

@@ -132,7 +132,8 @@ class Trainer {
   absl::Status TakeEvent();
   absl::Status ComputeGradient();
   absl::Status ComputeLookaheadGradient();
-  absl::Status Use(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
+  // Keeps it for the upload, with its readings in the summary.
+  absl::Status KeepGradient(const v1::Slot& slot, const absl::StatusOr<Gradient>& gradient);
   absl::Status Evaluate();
   absl::StatusOr<double> LossOf(HeldOutText which);
   void Observe();

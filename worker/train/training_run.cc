@@ -69,7 +69,8 @@ absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
     DISTRO_RETURN_IF_ERROR(Join(request));
     status = LoadSnapshot();
     if (!IsGone(status)) return status;
-    deps_.log->Warning("the snapshot is gone, joining again", {{"status", status}});
+    deps_.log->Warning("the snapshot was deleted: joining again to get a newer one",
+                       {{"status", status}});
   }
   return status;
 }

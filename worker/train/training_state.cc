@@ -14,8 +14,8 @@ absl::Status TrainingRun::LoadState() {
   DISTRO_ASSIGN_OR_RETURN(state_, deps_.state->Load());
   if (!state_.has_value() || state_->state().worker == options_.worker) return absl::OkStatus();
   const std::string run_id = state_->state().run_id;
-  const std::string reason =
-      absl::StrCat("it is of worker ", state_->state().worker, ", this is ", options_.worker);
+  const std::string reason = absl::StrCat("it is of worker ", state_->state().worker,
+                                          ", this worker is ", options_.worker);
   state_.reset();
   return deps_.state->SetAside(run_id, reason);
 }
@@ -35,7 +35,7 @@ absl::Status TrainingRun::JoinWithState() {
 
 std::string TrainingRun::ReasonToSetAside() const {
   const uint64_t round = state_->state().next_round.value();
-  if (!state_->CheckLayout(workload_->layout()).ok()) return "it is of another layout";
+  if (!state_->CheckLayout(workload_->layout()).ok()) return "it is of a model with other tensors";
   if (run_.head_round() > round && run_.head_round() - round > kOldestStateRounds) {
     return absl::StrCat("it is of round ", round, ", the run is at round ", run_.head_round());
   }
@@ -61,7 +61,7 @@ absl::Status TrainingRun::RestoreState() {
                      pending->round.value() <= run_.head_round();
   if (!known) pending.reset();
   const WorkerState state = state_->state();
-  deps_.log->Info("going on with the worker's state",
+  deps_.log->Info("continuing with the worker's state",
                   {{"round", state.next_round.value()},
                    {"pending_round", known ? absl::StrCat(pending->round.value()) : "none"}});
   DISTRO_RETURN_IF_ERROR(workload_->learner()->Restore(

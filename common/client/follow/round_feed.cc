@@ -33,7 +33,7 @@ RoundFeed::RoundFeed(const Follower& follower, Connection* connection, const Lay
       next_round_(start_.next_round),
       log_hash_(start_.log_hash),
       rounds_(start_.rounds),
-      reasons_("subscription broken", follower.log, follower.clock) {
+      reasons_("subscription interrupted", follower.log, follower.clock) {
   follower_.state->Update([this](ClientView& view) {
     view.next_round = start_.next_round;
     view.following = true;
@@ -119,7 +119,7 @@ absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsRespo
   Measure(frame);
   absl::StatusOr<RoundEvent> event = assembler->Add(std::move(frame));
   if (!event.ok())
-    return absl::UnavailableError(absl::StrCat("bad frame: ", event.status().message()));
+    return absl::UnavailableError(absl::StrCat("invalid frame: ", event.status().message()));
   state->ObserveFrame(epoch, follower_.clock->MonotonicNow());
   // Parts of a result are not progress: if a stream always ends before its commit, the backoff must
   // keep growing.
@@ -141,8 +141,8 @@ absl::Status RoundFeed::Commit(CommittedRound round) {
   if (!unknown && predecessor != log_hash_) {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, "diverged",
-        absl::StrCat("round ", next_round_.value(), " follows record ", ToHex(predecessor),
-                     ", this replica's is ", ToHex(log_hash_)));
+        absl::StrCat("round ", next_round_.value(), " continues a log with hash ",
+                     ToHex(predecessor), ", this replica's log has hash ", ToHex(log_hash_)));
   }
   next_round_ = next_round_.Next();
   log_hash_ = round.hash;

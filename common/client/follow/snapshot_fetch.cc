@@ -85,7 +85,7 @@ absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
   const std::optional<DiskSpace> space = SpaceOf(FolderOf(path));
   if (!space || bytes <= space->free_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(path, ": ", bytes, " bytes are to come, and its disk has ", space->free_bytes,
+      absl::StrCat(path, ": needs ", bytes, " bytes, and its disk has ", space->free_bytes,
                    " free: make room there, or give a folder on another disk"));
 }
 

@@ -28,11 +28,11 @@ absl::Duration HeartbeatInterval(const v1::JoinResponse& response) {
 
 }  // namespace
 
-RunningSession::RunningSession(const SessionContext& context, std::shared_ptr<Session> session,
+RunningSession::RunningSession(const SessionContext& context, std::shared_ptr<MemberState> state,
                                std::shared_ptr<EventQueue> queue, const Connections& connections,
                                absl::Duration heartbeat_interval)
     : context_(context),
-      session_(std::move(session)),
+      state_(std::move(state)),
       queue_(std::move(queue)),
       connections_(connections),
       heartbeat_(context, connections.control.get(), heartbeat_interval),
@@ -41,17 +41,17 @@ RunningSession::RunningSession(const SessionContext& context, std::shared_ptr<Se
 
 void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t log_hash) {
   feed_ = std::make_unique<RoundFeed>(context_.follower(), connections_.download.get(), layout,
-                                      RoundFeed::Start{.run_id = session_->run_id(),
-                                                       .worker = session_->worker(),
+                                      RoundFeed::Start{.run_id = state_->run_id(),
+                                                       .worker = state_->worker(),
                                                        .next_round = next_round,
                                                        .log_hash = log_hash,
-                                                       .rounds = session_->rounds()},
+                                                       .rounds = state_->rounds()},
                                       queue_.get());
   upload_thread_ = std::thread([this] { uploader_.Run(); });
 }
 
 void RunningSession::Shutdown() {
-  session_->End(absl::CancelledError("left the run"));
+  state_->End(absl::CancelledError("left the run"));
   queue_->Close(absl::CancelledError("left the run"), /*drop=*/true);
   for (std::thread* thread : {&heartbeat_thread_, &upload_thread_}) {
     if (thread->joinable()) thread->join();
@@ -79,19 +79,19 @@ GrpcExchange::GrpcExchange(const GrpcExchangeOptions& options,
 
 GrpcExchange::~GrpcExchange() { Stop(); }
 
-SessionContext GrpcExchange::ContextOf(Session* session) {
-  return {.session = session, .options = &options_, .meter = &meter_, .log = log_, .clock = clock_};
+SessionContext GrpcExchange::ContextOf(MemberState* state) {
+  return {.state = state, .options = &options_, .meter = &meter_, .log = log_, .clock = clock_};
 }
 
-absl::Status GrpcExchange::SetCurrent(std::shared_ptr<Session> session) {
+absl::Status GrpcExchange::SetCurrent(std::shared_ptr<MemberState> state) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return StoppedError();
-  current_ = std::move(session);
+  current_ = std::move(state);
   return absl::OkStatus();
 }
 
 absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked) {
-  if (running_ != nullptr && !running_->session()->ended())
+  if (running_ != nullptr && !running_->state()->ended())
     return absl::FailedPreconditionError("Join: the worker has a session");
   EndSession();
   v1::JoinRequest request = asked;
@@ -99,30 +99,30 @@ absl::StatusOr<v1::JoinResponse> GrpcExchange::Join(const v1::JoinRequest& asked
   EpochId seen(request.epoch());
   if (request.run_id() == run_id_) seen = NewestEpoch(seen, epoch_, now);
   request.set_epoch(KeptEpoch(seen, now).value());
-  // Until Join is answered, a session without a run lets Stop cancel it.
-  const auto joining = std::make_shared<Session>(request, v1::JoinResponse());
+  // Until Join is answered, a state without a run lets Stop cancel it.
+  const auto joining = std::make_shared<MemberState>(request, v1::JoinResponse());
   DISTRO_RETURN_IF_ERROR(SetCurrent(joining));
   DISTRO_ASSIGN_OR_RETURN(
       v1::JoinResponse response,
       JoinUntilAnswered(ContextOf(joining.get()), connections_->control.get(), request, &contact_));
-  const auto session = std::make_shared<Session>(request, response);
+  const auto state = std::make_shared<MemberState>(request, response);
   const auto queue = std::make_shared<EventQueue>(options_.queued_events, options_.queued_bytes);
   {
     absl::MutexLock lock(&mu_);
     if (stopped_) return StoppedError();
-    current_ = session;
+    current_ = state;
     queue_ = queue;
   }
-  running_ = std::make_unique<RunningSession>(ContextOf(session.get()), session, queue,
-                                              *connections_, HeartbeatInterval(response));
+  running_ = std::make_unique<RunningSession>(ContextOf(state.get()), state, queue, *connections_,
+                                              HeartbeatInterval(response));
   return response;
 }
 
 void GrpcExchange::EndSession() {
   if (running_ == nullptr) return;
   running_->Shutdown();
-  run_id_ = running_->session()->run_id();
-  epoch_ = running_->session()->view().epoch;
+  run_id_ = running_->state()->run_id();
+  epoch_ = running_->state()->view().epoch;
   running_.reset();
 }
 
@@ -134,17 +134,16 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   const absl::Status fetched =
       FetchSnapshot(context.follower(), connections_->download.get(), snapshot, path);
   // The snapshot that Join named no longer exists: a new session must name another.
-  if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync)
-    running_->session()->End(fetched);
+  if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync) running_->state()->End(fetched);
   DISTRO_RETURN_IF_ERROR(fetched);
   // Asks the aggregator before training starts whether this link can ever catch up with the run.
-  Session* const session = running_->session();
-  const bool under_way = session->view().head > RoundId(snapshot.round());
+  MemberState* const state = running_->state();
+  const bool under_way = state->view().head > RoundId(snapshot.round());
   if (!under_way || meter_.download_bytes_per_second() == 0) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(
       const v1::JoinResponse again,
-      JoinUntilAnswered(context, connections_->control.get(), session->RejoinRequest(), &contact_));
-  DISTRO_RETURN_IF_ERROR(session->CheckSameRun(again));
+      JoinUntilAnswered(context, connections_->control.get(), state->RejoinRequest(), &contact_));
+  DISTRO_RETURN_IF_ERROR(state->CheckSameRun(again));
   log_->Info("snapshot fetched", {{"round", snapshot.round()},
                                   {"bytes", snapshot.size_bytes()},
                                   {"download_bytes_per_second", meter_.download_bytes_per_second()},
@@ -164,7 +163,7 @@ absl::Status GrpcExchange::Follow(const Layout* layout, RoundId next_round, uint
   if (running_ == nullptr) return absl::FailedPreconditionError("Follow: Join comes first");
   if (running_->following())
     return absl::FailedPreconditionError("Follow: the worker follows already");
-  DISTRO_RETURN_IF_ERROR(running_->session()->end_status());
+  DISTRO_RETURN_IF_ERROR(running_->state()->end_status());
   running_->Follow(layout, next_round, log_hash);
   return absl::OkStatus();
 }
@@ -191,10 +190,10 @@ void GrpcExchange::Report(RoundId next_round, uint64_t log_hash) {
 
 void GrpcExchange::Leave(const std::string& reason) {
   if (running_ == nullptr) return;
-  const absl::Status end = running_->session()->end_status();
+  const absl::Status end = running_->state()->end_status();
   const bool refused = !end.ok() && ActionFor(end) == StatusAction::kEnd;
   v1::LeaveRequest request;
-  *request.mutable_worker() = running_->session()->worker();
+  *request.mutable_worker() = running_->state()->worker();
   const absl::string_view shortened = absl::string_view(reason).substr(0, kMaxReasonBytes);
   request.set_reason(std::string(shortened.substr(0, ValidUtf8Prefix(shortened))));
   EndSession();
@@ -204,7 +203,8 @@ void GrpcExchange::Leave(const std::string& reason) {
   v1::LeaveResponse response;
   const absl::Status status =
       FromGrpcStatus(connections_->control->stub()->Leave(&context, request, &response));
-  log_->Info("left", {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
+  log_->Info("left the run",
+             {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
 }
 
 void GrpcExchange::Stop() {

@@ -23,7 +23,7 @@
 #include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/round_feed.h"
 #include "common/client/member/heartbeat.h"
-#include "common/client/member/session.h"
+#include "common/client/member/member_state.h"
 #include "common/client/member/session_context.h"
 #include "common/client/member/uploader.h"
 #include "common/feed/event_queue.h"
@@ -35,11 +35,11 @@ struct Connections {
 };
 
 // A session with its threads: Heartbeat runs from construction, RoundFeed and Uploader from Follow.
-// They share state only through Session. One thread calls; Shutdown ends and joins the others.
+// They share state only through MemberState. One thread calls; Shutdown ends and joins the others.
 class RunningSession {
  public:
-  // `context.session` is `session`; the connections are borrowed.
-  RunningSession(const SessionContext& context, std::shared_ptr<Session> session,
+  // `context.state` is `state`; the connections are borrowed.
+  RunningSession(const SessionContext& context, std::shared_ptr<MemberState> state,
                  std::shared_ptr<EventQueue> queue, const Connections& connections,
                  absl::Duration heartbeat_interval);
   ~RunningSession() { Shutdown(); }
@@ -54,7 +54,7 @@ class RunningSession {
   void Shutdown();
 
   const SessionContext& context() const { return context_; }
-  Session* session() { return session_.get(); }
+  MemberState* state() { return state_.get(); }
   EventQueue* queue() { return queue_.get(); }
   Heartbeat* heartbeat() { return &heartbeat_; }
   Uploader* uploader() { return &uploader_; }
@@ -62,7 +62,7 @@ class RunningSession {
  private:
   // Constant after construction.
   const SessionContext context_;
-  const std::shared_ptr<Session> session_;
+  const std::shared_ptr<MemberState> state_;
   const std::shared_ptr<EventQueue> queue_;
   const Connections& connections_;
 
@@ -100,11 +100,11 @@ class GrpcExchange final : public Exchange {
   GrpcExchange(const GrpcExchangeOptions& options, std::unique_ptr<Connections> connections,
                Log* log, const Clock* clock);
 
-  // Makes `session` the one that Stop ends. Cancelled: Stop was called.
-  absl::Status SetCurrent(std::shared_ptr<Session> session);
+  // Makes `state` the one that Stop ends. Cancelled: Stop was called.
+  absl::Status SetCurrent(std::shared_ptr<MemberState> state);
   // Joins the session's threads and keeps what a later session needs.
   void EndSession();
-  SessionContext ContextOf(Session* session);
+  SessionContext ContextOf(MemberState* state);
 
   // Constant after construction.
   const GrpcExchangeOptions options_;
@@ -122,7 +122,7 @@ class GrpcExchange final : public Exchange {
 
   mutable absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<MemberState> current_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<EventQueue> queue_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -20,10 +20,10 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connect
                                           const v1::JoinRequest& asked, absl::Duration wait) {
   v1::JoinRequest request = asked;
   // A worker that follows the log is not catching up: its earlier rate does not matter.
-  if (!context.session->view().following)
+  if (!context.state->view().following)
     request.set_download_bytes_per_second(context.meter->download_bytes_per_second());
   v1::JoinResponse response;
-  ClientCall call(context.session);
+  ClientCall call(context.state);
   const absl::Duration limit = context.options->rpc_timeout;
   const bool waits = wait > absl::ZeroDuration();
   call.EndAfter(waits ? std::min(wait, limit) : limit, waits);
@@ -42,14 +42,14 @@ absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const SessionContext& context
                                                    Connection* connection,
                                                    const v1::JoinRequest& request,
                                                    FirstContact* contact) {
-  Session* const session = context.session;
-  Backoff backoff(context.options->backoff, session->worker().incarnation());
-  const auto wanted = [session] { return !session->ended(); };
+  MemberState* const state = context.state;
+  Backoff backoff(context.options->backoff, state->worker().incarnation());
+  const auto wanted = [state] { return !state->ended(); };
   absl::Duration wait = absl::ZeroDuration();
   contact->Begin();
   while (true) {
     absl::StatusOr<v1::JoinResponse> response = JoinOnce(context, connection, request, wait);
-    if (session->ended()) return session->end_status();
+    if (state->ended()) return state->end_status();
     if (response.ok()) contact->Answered();
     if (response.ok()) return response;
     const absl::Status& status = response.status();
@@ -57,10 +57,10 @@ absl::StatusOr<v1::JoinResponse> JoinUntilAnswered(const SessionContext& context
     if (may_pass) context.meter->AddRetry(RetriedRpc::kJoin, status.code());
     const absl::Status end =
         may_pass ? contact->Failed(status, wanted) : contact->Explained(status, wanted);
-    if (session->ended()) return session->end_status();
+    if (state->ended()) return state->end_status();
     DISTRO_RETURN_IF_ERROR(end);
-    if (!session->Sleep(std::min(DelayAfter(status, &backoff), contact->Left())))
-      return session->end_status();
+    if (!state->Sleep(std::min(DelayAfter(status, &backoff), contact->Left())))
+      return state->end_status();
     wait = contact->ConnectionWait();
   }
 }
@@ -70,11 +70,11 @@ Heartbeat::Heartbeat(const SessionContext& context, Connection* connection, absl
       connection_(connection),
       interval_(interval),
       reasons_("aggregator unreachable", context.log, context.clock) {
-  *next_.mutable_worker() = context.session->worker();
+  *next_.mutable_worker() = context.state->worker();
 }
 
 void Heartbeat::Report(RoundId next_round, uint64_t log_hash) {
-  const bool caught_up = next_round >= context_.session->view().head;
+  const bool caught_up = next_round >= context_.state->view().head;
   bool news = false;
   {
     absl::MutexLock lock(&mu_);
@@ -83,15 +83,15 @@ void Heartbeat::Report(RoundId next_round, uint64_t log_hash) {
     next_.set_next_round(next_round.value());
     next_.set_log_hash(log_hash);
   }
-  if (news) context_.session->WantHead();
+  if (news) context_.state->WantHead();
 }
 
 void Heartbeat::Run() {
-  Session* const session = context_.session;
-  Backoff backoff(context_.options->backoff, ~session->worker().incarnation());
-  while (!session->ended()) {
+  MemberState* const state = context_.state;
+  Backoff backoff(context_.options->backoff, ~state->worker().incarnation());
+  while (!state->ended()) {
     const absl::StatusOr<v1::HeartbeatResponse> response = Send();
-    if (session->ended()) return;
+    if (state->ended()) return;
     absl::Status status = response.status();
     if (response.ok()) Obey(*response);
     if (response.ok() && response->directive() != v1::DIRECTIVE_REJOIN) {
@@ -105,17 +105,17 @@ void Heartbeat::Run() {
       Failed(RetriedRpc::kHeartbeat, status);
     }
     const absl::Duration asked = RetryAfterOf(status).value_or(absl::ZeroDuration());
-    session->Sleep(asked + std::min(interval_, backoff.Next()));
+    state->Sleep(asked + std::min(interval_, backoff.Next()));
   }
 }
 
 bool Heartbeat::AwaitTurn() {
   const absl::Time due = absl::Now() + interval_;
   while (true) {
-    const ClientView view = context_.session->view();
+    const ClientView view = context_.state->view();
     const absl::Duration left = due - absl::Now();
-    if (view.head_wanted || left <= absl::ZeroDuration()) return !context_.session->ended();
-    if (!context_.session->AwaitChange(view.version, left)) return false;
+    if (view.head_wanted || left <= absl::ZeroDuration()) return !context_.state->ended();
+    if (!context_.state->AwaitChange(view.version, left)) return false;
   }
 }
 
@@ -127,9 +127,9 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
     request = next_;
   }
   v1::HeartbeatResponse response;
-  ClientCall call(context_.session);
+  ClientCall call(context_.state);
   call.EndAfter(context_.options->rpc_timeout, failing_);
-  const EpochId seen = context_.session->view().epoch;
+  const EpochId seen = context_.state->view().epoch;
   request.set_epoch(KeptEpoch(seen, context_.clock->WallNow()).value());
   if (context_.options->telemetry) *request.mutable_telemetry() = context_.options->telemetry();
   const absl::Duration begin = context_.clock->MonotonicNow();
@@ -150,8 +150,8 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
 }
 
 void Heartbeat::Obey(const v1::HeartbeatResponse& response) {
-  context_.session->ObserveHead(EpochId(response.epoch()), RoundId(response.head_round()));
-  if (failing_) context_.session->Update([](ClientView& view) { ++view.returns; });
+  context_.state->ObserveHead(EpochId(response.epoch()), RoundId(response.head_round()));
+  if (failing_) context_.state->Update([](ClientView& view) { ++view.returns; });
   failing_ = false;
   LogRunState(response);
   ObeyDirective(response);
@@ -159,21 +159,21 @@ void Heartbeat::Obey(const v1::HeartbeatResponse& response) {
 }
 
 void Heartbeat::ObeyDirective(const v1::HeartbeatResponse& response) {
-  Session* const session = context_.session;
-  const std::string& name = session->worker().name();
-  const auto end = [session](absl::StatusCode code, absl::string_view reason,
-                             absl::string_view message) {
-    session->End(ErrorWithReason(code, reason, message));
+  MemberState* const state = context_.state;
+  const std::string& name = state->worker().name();
+  const auto end = [state](absl::StatusCode code, absl::string_view reason,
+                           absl::string_view message) {
+    state->End(ErrorWithReason(code, reason, message));
   };
   switch (response.directive()) {
     case v1::DIRECTIVE_REPLACED:
       return end(absl::StatusCode::kAborted, "replaced",
-                 absl::StrCat("a newer process has the name ", name));
+                 absl::StrCat("a newer process has joined with the name ", name));
     case v1::DIRECTIVE_QUARANTINED:
       return end(absl::StatusCode::kPermissionDenied, "quarantined", ShownText(response.reason()));
     case v1::DIRECTIVE_RESYNC:
       // Concerns the parameters with which this session follows the log.
-      if (!session->view().following) return;
+      if (!state->view().following) return;
       return end(absl::StatusCode::kFailedPrecondition, "diverged", ShownText(response.reason()));
     default:
       return;
@@ -198,19 +198,19 @@ void Heartbeat::LogRunState(const v1::HeartbeatResponse& response) {
 }
 
 absl::Status Heartbeat::Rejoin() {
-  Session* const session = context_.session;
+  MemberState* const state = context_.state;
   const absl::StatusOr<v1::JoinResponse> response =
-      JoinOnce(context_, connection_, session->RejoinRequest());
+      JoinOnce(context_, connection_, state->RejoinRequest());
   if (!response.ok()) {
     Failed(RetriedRpc::kJoin, response.status());
     return response.status();
   }
-  if (absl::Status same = session->CheckSameRun(*response); !same.ok()) {
-    session->End(same);
+  if (absl::Status same = state->CheckSameRun(*response); !same.ok()) {
+    state->End(same);
     return same;
   }
   context_.log->Info("joined again", {{"run", response->run_id()}, {"epoch", response->epoch()}});
-  session->Update([&](ClientView& view) {
+  state->Update([&](ClientView& view) {
     view.epoch = NewestEpoch(view.epoch, EpochId(response->epoch()), context_.clock->WallNow());
     view.head = RoundId(response->head_round());
     view.head_wanted = true;  // the new session does not know this worker's round yet
@@ -221,9 +221,9 @@ absl::Status Heartbeat::Rejoin() {
 }
 
 void Heartbeat::Failed(RetriedRpc rpc, const absl::Status& status) {
-  if (context_.session->ended()) return;
+  if (context_.state->ended()) return;
   if (ActionFor(status) != StatusAction::kRetry) {
-    context_.session->End(status);
+    context_.state->End(status);
     return;
   }
   failing_ = true;

@@ -70,8 +70,9 @@ bool Upload::SendHeader(const v1::WorkerIdentity& worker, EpochId epoch) {
 
 bool Upload::Mark(uint32_t segment) {
   if (segment >= done_.size()) {
-    protocol_error_ = absl::InternalError(
-        absl::StrCat("the aggregator acknowledged segment ", segment, " of ", done_.size()));
+    protocol_error_ =
+        absl::InternalError(absl::StrCat("the aggregator acknowledged segment ", segment,
+                                         ", and the update has ", done_.size(), " segments"));
     return false;
   }
   if (!done_[segment]) ++finished_;
@@ -83,7 +84,8 @@ bool Upload::ReadHeld() {
   v1::UploadUpdateResponse response;
   if (!stream_->Read(&response)) return false;
   if (!response.has_held()) {
-    protocol_error_ = absl::InternalError("the aggregator did not begin with what it holds");
+    protocol_error_ =
+        absl::InternalError("the aggregator's first answer does not list the segments that it has");
     return false;
   }
   for (const uint32_t segment : response.held().segments()) {
@@ -141,7 +143,7 @@ absl::Status Finish(Stream* stream) {
 
 absl::Status OfferUpdate(const SessionContext& context, Connection* connection,
                          const RoundUpdate& update, EpochId epoch) {
-  ClientCall call(context.session, [round = update.round, epoch](const ClientView& view) {
+  ClientCall call(context.state, [round = update.round, epoch](const ClientView& view) {
     return view.epoch == epoch && view.next_round <= round;
   });
   call.context()->set_wait_for_ready(true);
@@ -149,7 +151,7 @@ absl::Status OfferUpdate(const SessionContext& context, Connection* connection,
   const std::unique_ptr<Stream> stream = stub->UploadUpdate(call.context());
   Upload upload(stream.get(), update, context.meter);
   bool complete = false;
-  if (upload.SendHeader(context.session->worker(), epoch) && upload.ReadHeld()) {
+  if (upload.SendHeader(context.state->worker(), epoch) && upload.ReadHeld()) {
     const bool sends = upload.left() > 0;
     if (sends) context.meter->BeginUpload(context.clock->MonotonicNow());
     complete = upload.SendSegments() && upload.ReadAcks();

@@ -10,7 +10,7 @@
 #include "common/client/backoff.h"
 #include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/follower.h"
-#include "common/client/member/session.h"
+#include "common/client/member/member_state.h"
 #include "common/client/options/channel_options.h"
 #include "distro/v1/telemetry.pb.h"
 
@@ -43,7 +43,7 @@ struct GrpcExchangeOptions {
 
 // All borrowed; all outlive the session's threads.
 struct SessionContext {
-  Session* session = nullptr;
+  MemberState* state = nullptr;
   const GrpcExchangeOptions* options = nullptr;
   TransferMeter* meter = nullptr;
   Log* log = nullptr;
@@ -51,12 +51,12 @@ struct SessionContext {
 
   // The same for the parts that follow the log and do not train.
   Follower follower() const {
-    return {.state = session,
+    return {.state = state,
             .meter = meter,
             .log = log,
             .clock = clock,
             .backoff = options->backoff,
-            .seed = session->worker().incarnation(),
+            .seed = state->worker().incarnation(),
             .member = true};
   }
 };

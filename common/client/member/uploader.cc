@@ -33,7 +33,7 @@ bool RefusesTheUpdateOnly(const absl::Status& status) {
 Uploader::Uploader(const SessionContext& context, Connection* connection)
     : context_(context),
       connection_(connection),
-      backoff_(context.options->backoff, context.session->worker().incarnation() + 1),
+      backoff_(context.options->backoff, context.state->worker().incarnation() + 1),
       reasons_("upload interrupted", context.log, context.clock) {}
 
 void Uploader::Add(RoundUpdate update) {
@@ -42,20 +42,20 @@ void Uploader::Add(RoundUpdate update) {
     const RoundId round = update.round;
     pending_[round] = Pending{.update = std::move(update), .accepted = EpochId()};
   }
-  context_.session->Update([](ClientView&) {});
+  context_.state->Update([](ClientView&) {});
 }
 
 void Uploader::Run() {
-  Session* const session = context_.session;
-  while (!session->ended()) {
-    const ClientView view = session->view();
+  MemberState* const state = context_.state;
+  while (!state->ended()) {
+    const ClientView view = state->view();
     const std::optional<RoundUpdate> update = NextOffer(view);
     if (!update.has_value()) {
-      session->AwaitChange(view.version, absl::InfiniteDuration());
+      state->AwaitChange(view.version, absl::InfiniteDuration());
       continue;
     }
     const absl::Status status = OfferUpdate(context_, connection_, *update, view.epoch);
-    if (session->ended()) return;
+    if (state->ended()) return;
     Handle(*update, view, status);
   }
 }
@@ -105,7 +105,7 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
   if (action == StatusAction::kEnd || action == StatusAction::kResync) {
     context_.log->Error("update rejected", {{"round", update.round.value()}, {"status", status}});
     if (action == StatusAction::kResync || !RefusesTheUpdateOnly(status))
-      context_.session->End(status);
+      context_.state->End(status);
     Forget(update);
     return;
   }
@@ -114,9 +114,9 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
     absl::MutexLock lock(&mu_);
     if (auto it = pending_.find(update.round); it != pending_.end()) it->second.refused = true;
   }
-  const ClientView view = context_.session->view();
+  const ClientView view = context_.state->view();
   if (view.next_round > update.round || view.epoch != epoch) return;  // cancelled because of that
-  if (refused) context_.session->WantHead();
+  if (refused) context_.state->WantHead();
   if (!refused) reasons_.Failed(status.ToString());
   context_.meter->AddRetry(RetriedRpc::kUpload, status.code());
   Await(update.round, start, refused, DelayAfter(status, &backoff_));
@@ -125,13 +125,13 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
 void Uploader::Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay) {
   const absl::Time due = absl::Now() + delay;
   while (true) {
-    const ClientView view = context_.session->view();
+    const ClientView view = context_.state->view();
     const absl::Duration left = due - absl::Now();
     const bool over = view.next_round > round || (refused && view.head > round);
     if (over || view.epoch != start.epoch || view.returns != start.returns) return;
     if (view.opens != start.opens) return;
     if (left <= absl::ZeroDuration()) return;
-    if (!context_.session->AwaitChange(view.version, left)) return;
+    if (!context_.state->AwaitChange(view.version, left)) return;
   }
 }
 

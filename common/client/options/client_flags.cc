@@ -44,8 +44,8 @@ Flag ConnectTimeoutFlag(absl::Duration* timeout) {
   return {.name = "connect_timeout",
           .value = timeout,
           .help =
-              "How long to wait for the aggregator's first answer; 0: no limit. An aggregator "
-              "that has answered once is always waited for."};
+              "How long to wait for the aggregator's first answer; 0: no limit. After a "
+              "first answer it waits without limit."};
 }
 
 }  // namespace distro

@@ -52,10 +52,11 @@ absl::StatusOr<Values> ReadLines(absl::string_view head) {
     const absl::string_view value = absl::StripAsciiWhitespace(pair.second);
     const auto* const key = std::find(std::begin(kKeys), std::end(kKeys), pair.first);
     if (key == std::end(kKeys))
-      return Bad(where, "no key of an invite: it is damaged, or of a later version");
-    if (!IsPrintable(value))
-      return Bad(where, absl::StrCat(*key, " has no value that it can have"));
-    if (!values.emplace(*key, value).second) return Bad(where, absl::StrCat(*key, " stands twice"));
+      return Bad(where,
+                 "is unknown: the invite is damaged or of a newer version; ask for a new one");
+    if (!IsPrintable(value)) return Bad(where, absl::StrCat(*key, " has an invalid value"));
+    if (!values.emplace(*key, value).second)
+      return Bad(where, absl::StrCat(*key, " is there twice"));
   }
   for (size_t i = 0; i < kRequired; ++i) {
     if (!values.contains(kKeys[i])) return Bad(kKeys[i], "is missing");
@@ -70,10 +71,11 @@ absl::StatusOr<Invite> ParseInvite(absl::string_view text) {
   if (end_of_magic == absl::string_view::npos ||
       absl::StripAsciiWhitespace(text.substr(0, end_of_magic)) != kMagic) {
     return absl::InvalidArgumentError(
-        "is no invite of this version: its first line is not `distro-invite 1`");
+        "is not an invite that this program can read: its first line is not `distro-invite 1`");
   }
   const size_t pem = std::min(text.find(kBeginCertificate), text.size());
-  if (pem < end_of_magic) return Bad("line 1", "is a certificate");
+  if (pem < end_of_magic)
+    return Bad("line 1", "is a certificate, and belongs below the other lines");
   DISTRO_ASSIGN_OR_RETURN(Values values,
                           ReadLines(text.substr(end_of_magic + 1, pem - end_of_magic - 1)));
   Invite invite = {.aggregator = std::string(values["aggregator"]),

@@ -82,8 +82,8 @@ ConnectionFault Unresolved(absl::string_view address, absl::string_view host,
 ConnectionFault Unreachable(absl::string_view address, const absl::Status& why) {
   if (absl::IsDeadlineExceeded(why)) {
     return Fault(FaultKind::kUnreachable, address, absl::StrCat("no connection: ", why.message()),
-                 "a firewall drops it or the host is down: open the port for this machine, or "
-                 "check the address");
+                 "a firewall drops the packets or the host is down: open the port for this "
+                 "machine, or check the address");
   }
   return Fault(
       FaultKind::kUnreachable, address, absl::StrCat("no connection: ", why.message()),
@@ -92,15 +92,15 @@ ConnectionFault Unreachable(absl::string_view address, const absl::Status& why) 
 
 ConnectionFault PlaintextServer(absl::string_view address) {
   return Fault(FaultKind::kTlsMismatch, address,
-               "the server speaks plaintext, and this program was to speak TLS",
+               "the server speaks plaintext, and this program expects TLS",
                "start the aggregator with a certificate, or, on a network that is trusted, give "
-               "this program --insecure in the place of CA and credential");
+               "this program --insecure instead of CA and credential");
 }
 
 ConnectionFault TlsServer(absl::string_view address) {
   return Fault(FaultKind::kTlsMismatch, address,
                "the server speaks TLS, and --insecure asks for plaintext",
-               "give --ca and --token_file (or --cert and --key) in the place of --insecure");
+               "give --ca and --token_file (or --cert and --key) instead of --insecure");
 }
 
 ConnectionFault Http1Server(absl::string_view address) {
@@ -133,8 +133,8 @@ ConnectionFault NoAggregator(absl::string_view address) {
 ConnectionFault NoAnswer(absl::string_view address, const absl::Status& why) {
   return Fault(
       FaultKind::kNoAnswer, address,
-      absl::StrCat("a connection is there, and no aggregator answers on it: ", why.message()),
-      "look whether the aggregator runs, and at what is on the way: a proxy or load "
+      absl::StrCat("the connection opens, and no aggregator answers on it: ", why.message()),
+      "check whether the aggregator runs, and what is on the way: a proxy or load "
       "balancer with nothing behind it, a firewall");
 }
 
@@ -144,7 +144,7 @@ ConnectionFault NotThroughProxy(absl::string_view address, const Proxy& proxy,
                absl::StrCat("it answers this machine, but not through the proxy ", proxy.url,
                             " that ", proxy.variable, " names: ", why.message()),
                "to call without the proxy, add the host to no_proxy or unset the variable; "
-               "otherwise look whether the proxy runs, and lets CONNECT through to this port");
+               "otherwise check whether the proxy runs, and allows CONNECT to this port");
 }
 
 ConnectionFault BadCertificate(absl::string_view address, const TlsHandshake& seen,

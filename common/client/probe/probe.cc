@@ -212,7 +212,8 @@ absl::Status Looking::SpeakHttp2() {
   HangUp();
   // Many servers close without the alert that would explain it.
   if (closed && !material_.cert.empty() && SpeaksWithoutOwnCertificate()) {
-    return Blame(RefusedByServer(look_.address, options_.channel.tls.cert, "it hangs up"));
+    return Blame(
+        RefusedByServer(look_.address, options_.channel.tls.cert, "it closes the connection"));
   }
   if (closed && options_.channel.insecure && SpeaksTls()) return Blame(TlsServer(look_.address));
   return Blame(NoAnswer(look_.address, status));

@@ -178,7 +178,8 @@ absl::Status TlsStream::Feed(const Deadline& deadline) {
   DISTRO_ASSIGN_OR_RETURN(const std::string bytes, below_->Receive(kReadBytes, deadline));
   if (bytes.empty()) return absl::OutOfRangeError("the connection was closed");
   received_ += bytes.size();
-  if (received_ > kMaxReceivedBytes) return absl::UnavailableError("the peer sends without an end");
+  if (received_ > kMaxReceivedBytes)
+    return absl::UnavailableError("the peer sends too much before it answers");
   if (seen_.first_bytes.size() < kGreetingBytes)
     seen_.first_bytes.append(bytes, 0, kGreetingBytes - seen_.first_bytes.size());
   BIO_write(from_peer_, bytes.data(), static_cast<int>(bytes.size()));
@@ -228,7 +229,7 @@ TlsHandshake TlsStream::Handshake(const Deadline& deadline) {
     seen_.result = Result::kNoTls;
   } else {
     seen_.status = absl::IsInternal(status)
-                       ? absl::UnavailableError(absl::StrCat("TLS breaks: ", status.message()))
+                       ? absl::UnavailableError(absl::StrCat("TLS fails: ", status.message()))
                        : status;
   }
   return seen_;

@@ -101,12 +101,14 @@ absl::StatusOr<Decoded> DecodeGapBody(absl::string_view bytes, uint32_t blocks, 
   uint64_t entries = 0;
   std::vector<Decoded> decoded;
   for (internal::DecodedGroups<Format, Decoded>& groups : parts) {
+    // In the order of the blocks: which fault is reported does not depend on the threads.
     DISTRO_RETURN_IF_ERROR(groups.status);
     internal::AddModel<Format>(groups.model, &model);
     entries += groups.decoded.positions.size();
     decoded.push_back(std::move(groups.decoded));
   }
   DISTRO_RETURN_IF_ERROR(body->CheckModel(model));
+  // Offsets into the entries have 32 bits.
   if (entries > UINT32_MAX)
     return absl::InvalidArgumentError(absl::StrCat(entries, " entries, at most 2^32 - 1"));
   return Concatenate(std::move(decoded));

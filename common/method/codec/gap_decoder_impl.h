@@ -28,6 +28,7 @@ auto MakeTable(absl::Span<const CodeLength> lengths) {
     if (lengths[symbol] == 0) continue;
     table.resize(kCodeTableSize);
     const auto bits = static_cast<uint32_t>(CodeBits(lengths[symbol]));
+    // Every pattern whose low bits are the code, whatever follows it in the stream.
     for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
       if constexpr (std::is_same_v<Kind, Gaps>)
         table[i] = GapEntry(symbol, bits, RangeOf<Kind::kMantissa>(symbol));
@@ -61,6 +62,7 @@ absl::Status GapBody<Format>::ReadSizes() {
   const uint64_t groups = (uint64_t{blocks_} + kGroupBlocks - 1) / kGroupBlocks;
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
                           reader.ReadBytes(4 * groups, "group sizes"));
+  // At most 2^24 groups of less than 2^32 bytes each: the sum below cannot overflow.
   uint64_t end = encoded_tables_.size() + sizes.size();
   group_begin_.push_back(end);
   for (uint64_t group = 0; group < groups; ++group) {
@@ -73,6 +75,7 @@ absl::Status GapBody<Format>::ReadSizes() {
     return absl::InvalidArgumentError(
         absl::StrCat("groups end at byte ", end, " of a body of ", body_.size(), " bytes"));
   }
+  // Without groups there is no last block at which the caller would compare the tables.
   return groups == 0 ? CheckModel({}) : absl::OkStatus();
 }
 
@@ -112,6 +115,7 @@ absl::Status GapDecoder<Format>::NextBlock(GapBlock<Format>* block) {
 template <typename Format>
 template <typename Kind>
 uint32_t GapDecoder<Format>::TakeNumber() {
+  // A window has at least 57 bits, and a code with its raw bits fewer.
   const uint64_t window = bits_.Peek();
   const GapTableEntry entry = body_->tables_.template of<Kind>()[window % kCodeTableSize];
   const BucketRange range = RangeOf<Kind::kMantissa>(entry.symbol);
@@ -197,8 +201,10 @@ absl::Status GapDecoder<Format>::ReadRun() {
                             " are left in the group"));
   }
   if (count > kBlockElements) return Bad(absl::StrCat(count, " entries, at most ", kBlockElements));
+  // The encoder makes one run of these: a payload has one valid encoding only.
   if (!starts_group && count == count_)
     return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
+  // Here, once per run, so that TakeGap need not check for each entry.
   if (count > 0 && body_->tables_.template of<Gaps>().empty())
     return Bad("none of its gaps has a code");
   if (starts_group) state_ = {};
@@ -238,6 +244,7 @@ absl::Status GapDecoder<Format>::EndGroup() {
                             " are missing at the end of its group"));
   }
   const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
+  // Less than a byte of padding, and below all zero: else one content would have many encodings.
   if (bits_.bit() > end || end - bits_.bit() >= 8) {
     return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
   }

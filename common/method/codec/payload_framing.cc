@@ -82,6 +82,7 @@ std::string StartPayload(const PayloadIdentity& identity, PayloadKind kind, int 
   AppendLittleEndian(&bytes, identity.round.value());
   AppendLittleEndian(&bytes, identity.segment.value());
   AppendLittleEndian(&bytes, static_cast<uint32_t>(blocks));
+  // The body's length, which only FinishPayload knows.
   AppendLittleEndian(&bytes, uint64_t{0});
   return bytes;
 }
@@ -97,6 +98,7 @@ std::string FinishPayload(std::string bytes) {
 
 absl::StatusOr<PayloadView> OpenPayload(absl::string_view bytes, const PayloadExpectation& expected,
                                         PayloadKind kind, int k, uint64_t max_bytes) {
+  // Before anything is read: layout and K bound the size of every valid payload.
   if (bytes.size() > max_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("payload: ", bytes.size(), " bytes, at most ", max_bytes, " are possible"));
@@ -108,6 +110,7 @@ absl::StatusOr<PayloadView> OpenPayload(absl::string_view bytes, const PayloadEx
                           reader.ReadBytes(header.body_bytes, "payload: body"));
   DISTRO_ASSIGN_OR_RETURN(const uint64_t checksum, reader.Read<uint64_t>("payload: checksum"));
   DISTRO_RETURN_IF_ERROR(CheckField<uint64_t>("bytes after the checksum:", reader.remaining(), 0));
+  // After the header, so that a payload of another round or layout costs no pass over its bytes.
   const uint64_t computed = Xxh3(bytes.substr(0, bytes.size() - kChecksumBytes));
   if (checksum != computed) {
     return absl::InvalidArgumentError(

@@ -42,6 +42,7 @@ std::vector<CodeLength> OptimalLengths(absl::Span<const uint64_t> weights) {
   std::vector<Level> levels(1);
   for (int i = 0; i < kMaxCodeLength; ++i) levels.push_back(MergeLevel(weights, levels.back()));
   std::vector<CodeLength> lengths(weights.size(), 0);
+  // The 2n - 2 lightest items of the last level are a complete code of n symbols.
   size_t taken = 2 * weights.size() - 2;
   for (size_t i = levels.size() - 1; i > 0; --i) {
     const auto begin = levels[i].is_leaf.begin();
@@ -122,6 +123,7 @@ std::vector<CodeLength> CodeLengths(absl::Span<const uint64_t> counts) {
   std::vector<size_t> used = UsedSymbols(counts);
   if (used.size() == 1) lengths[used[0]] = kOnlySymbol;
   if (used.size() <= 1) return lengths;
+  // Ties by symbol: the decoder must derive the same code from the same counts.
   std::sort(used.begin(), used.end(), [&](size_t a, size_t b) {
     return counts[a] != counts[b] ? counts[a] < counts[b] : a < b;
   });
@@ -160,8 +162,10 @@ absl::Status ReadCodeLengths(BitReader* reader, absl::string_view what,
     if (next.length != 0) last = static_cast<CodeLength>(next.length);
     symbol += next.run;
   }
+  // Bits beyond the end are read as zeros, so the loop has ended, and the cut shows only here.
   if (reader->past_end())
     return absl::InvalidArgumentError(absl::StrCat(what, ": the code lengths are cut off"));
+  // Otherwise a bit pattern of the decoding table would have no symbol, or two.
   if (!IsComplete(lengths))
     return absl::InvalidArgumentError(absl::StrCat(what, ": the code is not complete"));
   return absl::OkStatus();

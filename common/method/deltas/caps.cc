@@ -43,6 +43,7 @@ std::vector<uint32_t> ScaleMedians(absl::Span<const LargestCodes> workers,
       if (i < worker.size() && worker[i].has_value()) codes.push_back(*worker[i]);
     }
     const std::optional<uint8_t> median = MedianOfLargest(std::move(codes), MedianOf(before, i));
+    // As in the record: 0 where there is none yet.
     medians.push_back(median.has_value() ? 1u + *median : 0u);
   }
   return medians;
@@ -56,6 +57,7 @@ std::optional<uint8_t> MedianOfLargest(std::vector<uint8_t> codes, std::optional
 
 uint8_t DeltaCap(absl::Span<const float> rates, std::optional<uint8_t> median, int growth) {
   int64_t units = 0;
+  // In integers: the same rates give the same cap on every machine.
   for (const float rate : rates) units = std::min(units + ScaleUnits(rate), kOne);
   const int ceiling = CodeOfUnits(kCeiling * units), floor = CodeOfUnits(units);
   if (!median.has_value()) return static_cast<uint8_t>(ceiling);

@@ -44,6 +44,7 @@ void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t>
                            absl::Span<const int8_t> signs, int64_t scale, int weight) {
   const int64_t value = weight * scale;
   const bool whole = extent.Contains(kBlockElements - 1);
+  // A block with fewer than K elements inside its tensor fills its record with others.
   for (size_t i = 0; i < positions.size(); ++i) {
     if (whole || extent.Contains(positions[i])) AddOne(positions[i], signs[i] * value, weight);
   }
@@ -60,11 +61,13 @@ void DeltaAccumulator::EmitBlock(DeltaMeans* means) {
     for (uint64_t bits = std::exchange(touched_[word], 0); bits != 0; bits &= bits - 1) {
       const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
       const Sum sum = std::exchange(sums_[position], {});
+      // The floor limits what a single sender moves alone.
       const int64_t divisor = rule_.divisor == Divisor::kAll
                                   ? rule_.weights
                                   : std::max(sum.weight, rule_.least_senders);
       means->positions[end] = position;
       means->values[end] = rounding_.Mean(sum.value, divisor);
+      // A sum that cancels is not sent, and stays in the senders' error buffers.
       end += means->values[end] != 0 ? 1 : 0;
     }
   }
@@ -102,6 +105,8 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
   DeltaMeans kept;
   std::vector<Candidate> candidates;
   for (int64_t block = 0; block < means.blocks(); ++block) {
+    // 12 bits are the position, 26 the block: each (round, block, position) has its own number,
+    // whose hash decides ties.
     const uint64_t base =
         (round.value() << 38) + (static_cast<uint64_t>(first_block + block) << 12);
     candidates.clear();
@@ -113,6 +118,7 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
     if (candidates.size() > static_cast<size_t>(keep)) {
       std::nth_element(candidates.begin(), candidates.begin() + keep, candidates.end(), goes_first);
       candidates.resize(keep);
+      // Back to ascending positions, which gaps need.
       std::ranges::sort(candidates, {}, &Candidate::entry);
     }
     for (const Candidate& candidate : candidates) {
@@ -151,6 +157,7 @@ void AppendLevels(const DeltaMeans& means, DeltaResult* result) {
       result->positions[kept] = means.positions[begin + i];
       result->signs[kept] = static_cast<int8_t>(means.values[begin + i] < 0 ? -1 : 1);
       result->levels[kept] = levels[i];
+      // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
       kept += levels[i] < kLevels ? 1 : 0;
     }
     result->codes.push_back(code);

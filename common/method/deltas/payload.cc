@@ -97,6 +97,7 @@ absl::StatusOr<const GapBlock<DeltaFormat>*> DeltaUpdateReader::NextBlock() {
   DISTRO_RETURN_IF_ERROR(decoder_.NextBlock(block_.get()));
   DISTRO_RETURN_IF_ERROR(CheckBlock());
   ++next_;
+  // Only a reader that began with the first group has counted every symbol.
   if (whole_ && next_ == decoder_.body().blocks())
     DISTRO_RETURN_IF_ERROR(decoder_.body().CheckModel(decoder_.model()));
   return block_.get();

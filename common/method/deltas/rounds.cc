@@ -129,6 +129,7 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
       },
       [&](uint32_t block, const DeltaMeans& means) {
         groups.entries += means.values.size();
+        // The largest before levels, whose rounding would make ties of different means.
         AppendLevels(top ? KeepLargest(means, kept, config_.seed(), input.expected.round,
                                        first_block + block)
                          : means,

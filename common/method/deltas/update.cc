@@ -71,6 +71,7 @@ absl::Status CheckResultBlock(const DeltaResult& result, int64_t block, const Bl
   }
   const int code = result.codes[block];
   if (begin == end && code != 0) return Bad(block, "it is empty and has a scale");
+  // Canonical: a smaller scale would cover the block.
   if (begin != end && code != 0 && least != 0)
     return Bad(block,
                absl::StrCat("its scale ", code, " is not its largest: the least level is ", least));
@@ -171,6 +172,7 @@ absl::Status CheckResult(const DeltaResult& result, absl::Span<const BlockExtent
 absl::Status ValidateDeltaResult(const DeltaResult& result, absl::Span<const BlockExtent> extents,
                                  absl::Span<const uint8_t> caps) {
   const absl::Status status = CheckResult(result, extents, caps);
+  // The aggregator makes results and the log stores them, so a wrong one is damage.
   return status.ok() ? status : absl::DataLossError(status.message());
 }
 

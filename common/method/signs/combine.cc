@@ -54,6 +54,8 @@ void BlockTop::Append(const Votes& votes, uint32_t begin, uint32_t end, uint32_t
   for (uint32_t i = 0; i < size_; ++i)
     magnitudes_[i] = static_cast<int16_t>(std::abs(int{values[i]}));
   const int limit = LimitMagnitude(keep);
+  // 12 bits are the position, 26 the block: each (round, block, position) has its own number,
+  // whose hash decides ties.
   const uint64_t base = (round_.value() << 38) + (block << 12);
   uint32_t at_limit = 0;
   for (uint32_t i = 0; i < size_; ++i) {
@@ -134,6 +136,7 @@ void VoteAccumulator::EmitBlock(Votes* votes) {
     const uint16_t position = positions[i];
     positions[count] = position;
     values[count] = std::exchange(sums_[position], 0);
+    // Votes that cancel are no entry; without a branch, which would often be mispredicted.
     count += values[count] != 0;
   }
   votes->positions.insert(votes->positions.end(), positions.begin(), positions.begin() + count);

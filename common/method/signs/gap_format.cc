@@ -21,6 +21,7 @@ absl::Status GapDecoder<VoteFormat>::ReadEntries(GapBlock<VoteFormat>* block) {
     DISTRO_ASSIGN_OR_RETURN(const uint32_t more, ReadValue());
     const uint32_t magnitude = 1 + more;
     sum += magnitude;
+    // What the inverse DCT in integers can hold; a result that admission allows never has more.
     if (sum > kMaxVotesPerBlock) {
       return Bad(absl::StrCat("sum of |V| is at least ", sum, ", at most ", kMaxVotesPerBlock));
     }

@@ -87,6 +87,7 @@ void Encode(const SignUpdate& update, char* body, uint64_t body_bytes) {
     const Window<k> record = MakeRecord<k>(&update.positions[block * k], &update.signs[block * k])
                              << (block * kBits % 8);
     Window<k> window = LoadWindow<k>({body, body_bytes}, byte);
+    // The record before may end in the same byte.
     window |= record;
     std::memcpy(body + byte, &window, std::min<uint64_t>(sizeof(window), body_bytes - byte));
   }
@@ -154,6 +155,7 @@ uint64_t Decode(absl::string_view body, uint64_t first, uint64_t count, uint16_t
       if (!record.valid()) return done + i;
       const bool is_empty = record.rank == Record<k>::kEmpty;
       empty |= uint32_t{is_empty} << i;
+      // Rank 0 stands in, so that four are decoded together; the empty ones are cleared below.
       ranks[i] = is_empty ? 0 : record.rank;
       std::memcpy(signs + i * k, kSignsOfBits[record.negative].data(), k);
     }

@@ -20,6 +20,7 @@ namespace {
 constexpr uint32_t kLeastBlocksOfThread = 512;
 
 std::vector<SegmentRange> Cut(const PayloadExpectation& expected, int threads) {
+  // Gaps are read from the start of a segment, records from any block.
   const uint32_t parts =
       expected.k > kMaxRecordK
           ? 1

@@ -24,6 +24,7 @@ absl::Status CheckFloat(absl::string_view field, uint32_t bits) {
 v1::StepParameters SignStep(const v1::RunConfig& config, RoundId round,
                             const v1::Extension* extension) {
   const float eta = LearningRate(config, round.value(), extension);
+  // Rounded here, once: replicas take the bits and do not multiply themselves.
   const float eta_lambda = static_cast<float>(static_cast<double>(eta) * config.weight_decay());
   v1::StepParameters step;
   step.set_eta_bits(std::bit_cast<uint32_t>(eta));

@@ -54,6 +54,7 @@ absl::StatusOr<SignUpdateReader> SignUpdateReader::Create(absl::string_view payl
 
 void SignUpdateReader::SkipTo(uint32_t block) {
   assert(gaps_ == nullptr && next_block() <= block && block <= blocks_);
+  // Records have a fixed size, so none has to be read.
   next_ = block;
   buffered_ = used_ = 0;
 }

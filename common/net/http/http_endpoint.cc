@@ -178,7 +178,7 @@ void HttpEndpoint::Server::OnAsked(HttpConnection* connection, HttpRequest reque
   jobs_.emplace(id, Job{connection->shared_from_this(), &route->second, std::move(request)});
   if (const auto refused = queue_.Push(id, places_.PeerOf(id))) {
     const Job job = std::move(jobs_.extract(*refused).mapped());
-    job.connection->Answer({.status = 503, .body = "too many requests wait\n"});
+    job.connection->Answer({.status = 503, .body = "too many requests are waiting: try again\n"});
   }
   CallHandlers();
 }

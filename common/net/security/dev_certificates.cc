@@ -148,7 +148,8 @@ absl::StatusOr<KeyedCertificate> IssueServerCertificate(const KeyedCertificate& 
   for (const std::string& host : hosts) {
     if (host.empty() || (host.find_first_of(",:= ") != std::string::npos &&
                          !absl::StartsWith(AlternativeName(host), "IP:"))) {
-      return absl::InvalidArgumentError(absl::StrCat("certificate: \"", host, "\" is no host"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("certificate: \"", host, "\" is not a name or address"));
     }
     names.push_back(AlternativeName(host));
   }

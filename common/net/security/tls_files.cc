@@ -144,14 +144,14 @@ absl::StatusOr<std::string> OnlyEntry(X509_NAME* subject, int kind, absl::string
   const int index = X509_NAME_get_index_by_NID(subject, kind, -1);
   if (index < 0 || X509_NAME_get_index_by_NID(subject, kind, index) >= 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the certificate has none or several of ", what));
+        absl::StrCat("the certificate's subject must have one ", what));
   }
   const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index));
   unsigned char* utf8 = nullptr;
   const int size = ASN1_STRING_to_UTF8(&utf8, text);
   if (size < 0) {
     ERR_clear_error();
-    return absl::InvalidArgumentError(absl::StrCat("the certificate's ", what, " is no text"));
+    return absl::InvalidArgumentError(absl::StrCat("the certificate's ", what, " is not text"));
   }
   std::string entry(reinterpret_cast<const char*>(utf8), static_cast<size_t>(size));
   OPENSSL_free(utf8);

@@ -71,7 +71,7 @@ MetricsRegistry::MetricsRegistry(std::string prefix) : prefix_(std::move(prefix)
   dropped_total_ =
       &prometheus::BuildCounter()
            .Name(prefix_ + "dropped_values_total")
-           .Help("Values that were not finite, or negative steps of a counter, and were dropped.")
+           .Help("Values dropped because they were not finite, or would have lowered a counter.")
            .Register(registry_)
            .Add({});
 }

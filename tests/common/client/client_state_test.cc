@@ -24,13 +24,14 @@ ClientView Lagging() {
 TEST(ReasonToReopenTest, IsALagInSilenceOnly) {
   const absl::Duration patience = absl::Seconds(30), now = absl::Seconds(130);
   EXPECT_EQ(ReasonToReopen(Lagging(), now, patience),
-            "round 3 is awaited, the aggregator is at round 5");
+            "no frame of round 3 comes, and the aggregator is at round 5");
   ClientView view = Lagging();
   EXPECT_EQ(ReasonToReopen(view, now - absl::Seconds(1), patience), "");
   view.next_round = RoundId(5);
   EXPECT_EQ(ReasonToReopen(view, now, patience), "");
   view.subscription_epoch = EpochId(1);
-  EXPECT_EQ(ReasonToReopen(view, now, patience), "frames are of epoch 1, the aggregator's is 2");
+  EXPECT_EQ(ReasonToReopen(view, now, patience),
+            "its frames are of epoch 1, and the aggregator has restarted with epoch 2");
   view = Lagging();
   view.delivering = true;
   EXPECT_EQ(ReasonToReopen(view, now, patience), "");

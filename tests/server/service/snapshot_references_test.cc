@@ -156,7 +156,7 @@ TEST_F(SnapshotReferencesTest, TakesSnapshotOfLaggingArchiver) {
   EXPECT_TRUE(Upload(file).stored);
 }
 
-TEST_F(SnapshotReferencesTest, DropsUnvouchedOfOlderVersion) {
+TEST_F(SnapshotReferencesTest, DropsUnconfirmedOfOlderVersion) {
   AdvanceTo(2);
   const File false_one = MakePoison().file;
   AdvanceTo(4);

@@ -86,7 +86,7 @@ void DeltaWorker::TakeSteps(uint64_t seed) {
     std::ranges::copy(parameters.tensor(i), x.tensor(i).begin());
   for (int index = 0; index < step.deltas().inner_rate_bits_size(); ++index) {
     DrawGradient(seed, index);
-    Must(rule->TakeGradient(step, index, norm, SpansOf(&gradient), SpansOf(&x)));
+    Must(rule->TakeStep(step, index, norm, SpansOf(&gradient), SpansOf(&x)));
   }
 }
 

@@ -80,7 +80,7 @@ std::vector<SharedBytes> ShardedOptimizer::Compress(RoundId round, const v1::Ste
   const double norm = Norm(gradient);
   TensorBuffer copy = Copy(*layout_, gradient);
   for (int rank = 0; rank < plan_.ranks(); ++rank) {
-    Must(rules_[rank]->TakeGradient(step, 0, norm, RunsOf(rank, &copy), {}));
+    Must(rules_[rank]->TakeStep(step, 0, norm, RunsOf(rank, &copy), {}));
     Must(rules_[rank]->Compress(step, {}, {}));
   }
   optimizer_->SetPending({.round = round, .k = static_cast<int>(step.kept_per_block())});

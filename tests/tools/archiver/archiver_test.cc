@@ -168,7 +168,7 @@ TEST_F(ArchiverTest, CatchesUpOnce) {
   EXPECT_EQ(metrics_->state_hash_mismatches->value(), 0);
   const auto folder = OpenCheckpointFolder(folder_.File("published/round-4"));
   ASSERT_TRUE(folder.ok()) << folder.status();
-  EXPECT_EQ(StoredRounds().front(), 3);  // the newest that a committed round vouches for
+  EXPECT_EQ(StoredRounds().front(), 3);  // the newest that a committed round confirms
 }
 
 TEST_F(ArchiverTest, RunsPublishCommand) {
@@ -183,7 +183,7 @@ TEST_F(ArchiverTest, RunsPublishCommand) {
   // A later folder takes the place of one that still waited for the command.
   EXPECT_THAT(*ReadFile(list), HasSubstr(absl::StrCat(worker_->joined().run_id(), " 7 ",
                                                       ToHex(replica_->StateHash()), "\n")));
-  EXPECT_THAT(Log(), HasSubstr("publish command says round=7 line=copied"));
+  EXPECT_THAT(Log(), HasSubstr("publish command prints round=7 line=copied"));
   EXPECT_THAT(Log(), HasSubstr("publish command done round=7"));
   EXPECT_EQ(metrics_->failures_command->value(), 0);
 }
@@ -230,15 +230,16 @@ TEST_F(ArchiverTest, FollowsUntilTheRunIsDone) {
   EXPECT_EQ(StoredRounds().front(), kRounds - 1);  // nobody will ever say what the last round made
 }
 
-// In round 3 the only worker reports another hash: nothing vouches for the snapshot that is due
+// In round 3 the only worker reports another hash: nothing confirms the snapshot that is due
 // before it.
-TEST_F(ArchiverTest, TakesALaterRoundWhereTheRecordDoesNotVouch) {
+TEST_F(ArchiverTest, TakesALaterRoundIfTheRecordDoesNotConfirm) {
   AdvanceTo(3);
   AdvanceTo(4, 0, /*wrong_hash=*/1);
   AdvanceTo(6);
   ASSERT_TRUE(Run(Options()).ok());
   ExpectSame();
-  EXPECT_THAT(Log(), HasSubstr("snapshot waits: the record does not vouch for it round=3"));
+  EXPECT_THAT(Log(),
+              HasSubstr("the record does not confirm its state hash; a later one may round=3"));
   EXPECT_THAT(Log(), HasSubstr("own copy saved round=4"));
   EXPECT_EQ(StoredRounds().front(), 5);
   EXPECT_EQ(metrics_->failures_upload->value(), 0);
@@ -282,7 +283,7 @@ TEST_F(ArchiverTest, NamesAWorkerWhoseHashDiffers) {
   AdvanceTo(2, 0, /*wrong_hash=*/1);
   ASSERT_TRUE(Run(Options()).ok());
   EXPECT_EQ(metrics_->state_hash_mismatches->value(), 1);
-  EXPECT_THAT(Log(), HasSubstr("state hashes differ round=1"));
+  EXPECT_THAT(Log(), HasSubstr("workers report other state hashes than this replica's round=1"));
   EXPECT_THAT(Log(), HasSubstr("workers=a"));
 }
 
@@ -336,7 +337,7 @@ TEST_F(ArchiverTest, StartsAgainWhenItsRoundsAreGone) {
   ASSERT_TRUE(Run(Options()).ok());
   ExpectSame();
   EXPECT_EQ(metrics_->replayed_rounds->value(), 1);  // from the other one's snapshot of round 5
-  EXPECT_THAT(Log(), HasSubstr("own copy set aside reason=\"its round 1 is before"));
+  EXPECT_THAT(Log(), HasSubstr("newest snapshot reason=\"its round 1 is before"));
 }
 
 TEST_F(ArchiverTest, RefusesAFolderOfAnotherRun) {
@@ -376,7 +377,7 @@ TEST_F(ArchiverTest, BeginsWithSnapshotAfterDamage) {
   other.data_dir = folder_.File("other archive");
   other.snapshot_interval_rounds = 100;
   ASSERT_TRUE(Run(other).ok());
-  ASSERT_EQ(StoredRounds().front(), 5);  // the record of round 5 vouches for it
+  ASSERT_EQ(StoredRounds().front(), 5);  // the record of round 5 confirms it
   StopRun();
   Start(Config());
   DamageRecord(4);
@@ -444,7 +445,7 @@ TEST_F(ArchiverTest, RefusesOtherRunOfLaterEpoch) {
   EXPECT_EQ(ReasonOf(status), "other_run") << status;
 }
 
-// The log vouches for the snapshot that it could not store yet.
+// The log confirms the snapshot that it could not store yet.
 TEST_F(ArchiverTest, ContinuesUploadAfterRestart) {
   AdvanceTo(3);
   disk_.Fail({.path_part = "incoming"});

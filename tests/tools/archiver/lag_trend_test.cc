@@ -29,7 +29,7 @@ TEST(LagTrendTest, CatchesUpAtConstantLag) {
 TEST(LagTrendTest, FallsBehindAsLagGrows) {
   const LagJudgement judgement = After(120, [](int t) { return t; });
   EXPECT_EQ(judgement.pace, Pace::kFallsBehind);
-  EXPECT_EQ(judgement.reason, "120 rounds behind, 60 1m ago");
+  EXPECT_EQ(judgement.reason, "120 rounds behind; 60 rounds 1m ago");
 }
 
 // A snapshot that is saved holds the replay up for a while.

@@ -196,7 +196,7 @@ class SourcesTest(FolderTest):
         self.assertEqual(documents(file.pieces(sources.START)), ["a"])
         [file] = self.files(self.write_parquet("a.Parquet", {"text": ["a"]}))
         self.assertEqual(documents(file.pieces(sources.START)), ["a"])
-        self.assert_refused("comes twice", paths=[path, os.path.join(self.folder, ".", "corpus.dat")], input_format="text")
+        self.assert_refused("is given twice", paths=[path, os.path.join(self.folder, ".", "corpus.dat")], input_format="text")
 
 
     def test_refuses_irregular_files(self):

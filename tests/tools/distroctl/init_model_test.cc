@@ -151,7 +151,7 @@ TEST_F(AnyModelTest, NamesFlagOfFault) {
   ExpectRefused(options, config_ + ": is not a manifest of tensors");
   ExpectRefused(
       {.config = config_, .outside = std::vector<std::string>{}, .out = folder_.File("a")},
-      "--outside: is of");
+      "--outside: goes with");
   ExpectRefused({.from_safetensors = config_,
                  .outside = std::vector<std::string>{},
                  .out = folder_.File("a")},

@@ -85,8 +85,8 @@ TEST(TokenIndexTest, NamesTheKeyThatIsWrong) {
       {[](json& i) { i["vocabulary_size"] = 256.0; }, "vocabulary_size: "},
       {[](json& i) { i["fingerprint"] = "abc"; }, "fingerprint: "},
       {[](json& i) { i["fingerprint"] = std::string(64, 'g'); }, "fingerprint: "},
-      {[](json& i) { i["tokens"] = 4; }, "tokens: 4, and those of the shards"},
-      {[](json& i) { i["tokens"] = 2; }, "tokens: 2, and those of the shards"},
+      {[](json& i) { i["tokens"] = 4; }, "tokens: 4, which is not the sum"},
+      {[](json& i) { i["tokens"] = 2; }, "tokens: 2, which is not the sum"},
       {[](json& i) { i["tokens"] = -3; }, "tokens: "},
       {[](json& i) { i["tokens"] = UINT64_MAX; }, "tokens: "},
       {[](json& i) { i["shards"][1]["tokens"] = UINT64_MAX; }, "shards[1]: tokens: "},
@@ -186,7 +186,7 @@ TEST_F(OpenIndexTest, ReadingTheFingerprintFindsTheShardThatChanged) {
   Write("1.u16", {"d\0", 2});
   const absl::Status changed = Open()->Fingerprint().status();
   EXPECT_EQ(changed.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(changed.message()), HasSubstr(folder_.File("1.u16") + ": its bytes"));
+  EXPECT_THAT(std::string(changed.message()), HasSubstr(folder_.File("1.u16") + ": its SHA-256"));
 
   Write("1.u16", {"c\0", 2});
   json other = Good();
@@ -214,7 +214,7 @@ TEST_F(OpenIndexTest, StandsAloneAndSaysItsFormat) {
   for (const std::string& data :
        {folder_.File("*"), absl::StrCat(folder_.File("0.u16"), ",", folder_.File("index.json"))}) {
     EXPECT_THAT(std::string(OpenTokens(data, TokenFormat::kAuto).status().message()),
-                HasSubstr("an index stands alone"));
+                HasSubstr("an index cannot be combined"));
   }
 }
 

@@ -52,9 +52,9 @@ TEST_F(TokenPathsTest, RefusesWhatWouldBeAMistake) {
   const std::string file = Make("a.bin");
   ExpectRefused(folder_.File("*.u32"), absl::StatusCode::kNotFound, "*.u32: matches no file");
   ExpectRefused(absl::StrCat(file, ",", folder_.File("*")), absl::StatusCode::kInvalidArgument,
-                "a.bin: comes twice");
+                "a.bin: is given twice");
   ExpectRefused(absl::StrCat(file, ",", folder_.path(), "/./a.bin"),
-                absl::StatusCode::kInvalidArgument, "comes twice");
+                absl::StatusCode::kInvalidArgument, "is given twice");
   ExpectRefused(absl::StrCat(file, ","), absl::StatusCode::kInvalidArgument, "empty");
   ExpectRefused(folder_.path(), absl::StatusCode::kInvalidArgument, "is a folder");
   std::filesystem::create_directory(folder_.File("inner"));

@@ -44,7 +44,7 @@ TEST(TokenizerTest, BytesNeedNoCommand) {
   const Tokenizer bytes = *Tokenizer::Create("", 256);
   EXPECT_THAT(*bytes.Encode("aZ"), ElementsAre(97, 90));
   EXPECT_EQ(*bytes.Decode({97, 90, 255}), "aZ\xef\xbf\xbd");
-  ExpectInvalid(bytes.Encode("").status(), "the prompt makes no token");
+  ExpectInvalid(bytes.Encode("").status(), "the prompt has no token: give a longer one");
 }
 
 TEST(TokenizerTest, OtherTokensDo) {
@@ -65,10 +65,10 @@ TEST_F(TokenizerCommandTest, QuotesItsErrors) {
 }
 
 TEST_F(TokenizerCommandTest, RefusesInvalidTokens) {
-  ExpectInvalid(Made("echo 1 2x #").Encode("a").status(), "'2x' is no token");
+  ExpectInvalid(Made("echo 1 2x #").Encode("a").status(), "'2x' is not a token number");
   ExpectInvalid(Made("echo 1 1000 #").Encode("a").status(),
                 "token 1000 is not below the model's vocab_size, 1000");
-  ExpectInvalid(Made("true #").Encode("a").status(), "the prompt makes no token");
+  ExpectInvalid(Made("true #").Encode("a").status(), "the prompt has no token: give a longer one");
 }
 
 TEST(ParseTokensTest, TakesWhiteSpaceOfEveryKind) {
@@ -78,7 +78,7 @@ TEST(ParseTokensTest, TakesWhiteSpaceOfEveryKind) {
 
 TEST(ParseTokensTest, RefusesEveryOtherWord) {
   for (const std::string word : {"-1", "+1", "1.0", "0x1", "99999999999", "one", "1,2", "\xff"})
-    ExpectInvalid(ParseTokens("0 " + word, 2000000000).status(), "is no token");
+    ExpectInvalid(ParseTokens("0 " + word, 2000000000).status(), "is not a token number");
 }
 
 TEST(ParseTokensTest, SurvivesCutsAndFlips) {

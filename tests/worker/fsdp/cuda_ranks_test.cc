@@ -210,7 +210,7 @@ TEST(NcclCommunicatorTest, EndsOperationOfMissingRank) {
   });
   for (int rank = 1; rank < VisibleGpus(); ++rank) {
     EXPECT_EQ(statuses[rank].code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_THAT(statuses[rank].message(), HasSubstr("\"thing\": rank 0 did not come"));
+    EXPECT_THAT(statuses[rank].message(), HasSubstr("\"thing\": rank 0 did not arrive"));
   }
 }
 

@@ -187,7 +187,7 @@ class ReadingHooks final : public UnitHooks {
     return own;
   }
   absl::Status Release(int) override { return absl::OkStatus(); }
-  absl::Status TakeGradients(int, std::vector<TensorGradient>) override {
+  absl::Status ReceiveGradients(int, std::vector<TensorGradient>) override {
     reads_.push_back(observed_.reads());
     return absl::OkStatus();
   }

@@ -54,7 +54,7 @@ class DeviceDeltasTest : public testing::NodeFixture,
     EXPECT_TRUE(node->BeginLocalSteps().ok());
     for (const int index : {0, 1}) {
       const double norm = Gradient(node, 2, GradientAt::kCopy, &losses);
-      EXPECT_EQ(node->TakeGradient(step, index, norm), absl::OkStatus());
+      EXPECT_EQ(node->TakeStep(step, index, norm), absl::OkStatus());
     }
     Gradient(node, 2, GradientAt::kCopy, &losses);
     return losses;

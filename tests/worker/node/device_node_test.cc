@@ -69,7 +69,7 @@ TEST_P(DeviceNodeTest, LossesAndNormsAreTheCpus) {
     for (size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], expected_losses[i], 1e-4 * expected_losses[i]);
     for (Node* node : {cpu_.get(), node_.get()}) {
-      ASSERT_TRUE(node->TakeGradient(testing::Step(), 0, expected).ok());
+      ASSERT_TRUE(node->TakeStep(testing::Step(), 0, expected).ok());
       ASSERT_TRUE(node->Compress(RoundId(1), testing::Step()).ok());
     }
     EXPECT_NEAR(*node_->MomentumNorm(), *cpu_->MomentumNorm(), 1e-4 * *cpu_->MomentumNorm());

@@ -178,7 +178,7 @@ class LateRankTest : public testing::NodeFixture {
     ASSERT_TRUE(node.ok()) << name << ": " << node.status();
     ASSERT_TRUE((*node)->Load(Snapshot(), RoundId(0), 0).ok());
     const double norm = Gradient(node->get(), 2, GradientAt::kParameters);
-    ASSERT_TRUE((*node)->TakeGradient(testing::Step(), 0, norm).ok());
+    ASSERT_TRUE((*node)->TakeStep(testing::Step(), 0, norm).ok());
     ASSERT_TRUE((*node)->Compress(RoundId(0), testing::Step()).ok());
     stops = true;
     const absl::Status status = operation(**node);

@@ -43,7 +43,7 @@ class LocalStepsNodeTest : public testing::NodeFixture {
     EXPECT_TRUE(node->BeginLocalSteps().ok());
     for (const int index : {0, 1}) {
       const double norm = Gradient(node, 2, GradientAt::kCopy);
-      EXPECT_EQ(node->TakeGradient(step, index, norm), absl::OkStatus());
+      EXPECT_EQ(node->TakeStep(step, index, norm), absl::OkStatus());
     }
     const auto payloads = node->Compress(round, step);
     EXPECT_TRUE(payloads.ok()) << payloads.status();
@@ -64,7 +64,7 @@ TEST_F(LocalStepsNodeTest, MovesCopyOnly) {
   const double loss = (*node->Losses(batch))[0];
   ASSERT_TRUE(node->BeginLocalSteps().ok());
   EXPECT_EQ(Losses(node.get(), GradientAt::kCopy), begin) << "it begins at the parameters";
-  ASSERT_TRUE(node->TakeGradient(DeltaStep(), 0, 1).ok());
+  ASSERT_TRUE(node->TakeStep(DeltaStep(), 0, 1).ok());
   EXPECT_NE(Losses(node.get(), GradientAt::kCopy), begin);
   EXPECT_EQ(Losses(node.get(), GradientAt::kParameters), begin);
   EXPECT_EQ((*node->Losses(batch))[0], loss) << "evaluation is of the parameters";
@@ -108,7 +108,7 @@ TEST_F(LocalStepsNodeTest, SkipsNonFinite) {
   const float huge = std::numeric_limits<float>::infinity();
   ASSERT_TRUE(node->BeginLocalSteps().ok());
   Gradient(node.get(), 2, GradientAt::kCopy);
-  ASSERT_TRUE(node->TakeGradient(DeltaStep(huge), 0, 1).ok());
+  ASSERT_TRUE(node->TakeStep(DeltaStep(huge), 0, 1).ok());
   const auto payloads = node->Compress(RoundId(1), DeltaStep());
   ASSERT_TRUE(payloads.ok()) << payloads.status();
   EXPECT_THAT(*payloads, IsEmpty());

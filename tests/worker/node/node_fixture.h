@@ -115,7 +115,7 @@ class NodeFixture : public ::testing::Test {
       }
       const double norm = Gradient(node, 5, at);
       EXPECT_GT(norm, 0.5);
-      EXPECT_EQ(node->TakeGradient(Step(), 0, norm), absl::OkStatus());
+      EXPECT_EQ(node->TakeStep(Step(), 0, norm), absl::OkStatus());
       const auto payloads = node->Compress(RoundId(3), Step());
       EXPECT_TRUE(payloads.ok()) << payloads.status();
       for (const SharedBytes& payload : *payloads) bytes.push_back(*payload);

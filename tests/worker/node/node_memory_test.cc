@@ -114,7 +114,7 @@ class NodeMemoryTest : public ::testing::TestWithParam<Case> {
     const auto norm = node->FinishGradient(2 * node->ranks());
     ASSERT_TRUE(norm.ok()) << norm.status();
     v1::StepParameters step = round.header->step();
-    ASSERT_TRUE(node->TakeGradient(step, 0, *norm).ok());
+    ASSERT_TRUE(node->TakeStep(step, 0, *norm).ok());
     ASSERT_TRUE(node->Compress(RoundId(0), step).ok());
     ASSERT_TRUE(node->Apply(round).ok());
     ASSERT_TRUE(node->Feedback(round, 0).ok());

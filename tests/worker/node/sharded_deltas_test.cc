@@ -89,7 +89,7 @@ class ShardedDeltasTest : public testing::NodeFixture,
     for (int h = 0; h < GetParam().local_steps; ++h) {
       const double norm = Gradient(node, kMicroBatches, GradientAt::kCopy);
       ASSERT_GT(norm, 1) << "it is clipped";
-      ASSERT_EQ(node->TakeGradient(DeltaStep(), h, norm), absl::OkStatus());
+      ASSERT_EQ(node->TakeStep(DeltaStep(), h, norm), absl::OkStatus());
     }
   }
   // A round up to its update, whose payloads it returns.

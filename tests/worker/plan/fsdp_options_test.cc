@@ -23,9 +23,9 @@ TEST(FsdpOptionsTest, NamesAreReadAsTheyAreWritten) {
 }
 
 TEST(FsdpOptionsTest, RefusesUnknownName) {
-  EXPECT_THAT(ParseSharding("zero3").status().message(), HasSubstr("'zero3'; there are no_shard"));
-  EXPECT_THAT(ParseDeviceKind("tpu").status().message(), HasSubstr("'tpu'; there are cpu, cuda"));
-  EXPECT_THAT(ParseFloatType("f16").status().message(), HasSubstr("'f16'; there are f32"));
+  EXPECT_THAT(ParseSharding("zero3").status().message(), HasSubstr("'zero3' is none of no_shard"));
+  EXPECT_THAT(ParseDeviceKind("tpu").status().message(), HasSubstr("'tpu' is none of cpu, cuda"));
+  EXPECT_THAT(ParseFloatType("f16").status().message(), HasSubstr("'f16' is none of f32"));
 }
 
 TEST(FsdpOptionsTest, RefusesWhatCannotBe) {

@@ -88,7 +88,7 @@ class ModuleLearnerTest : public ::testing::Test {
     for (const int index : {0, 1}) {
       native_.DrawGradient(seed, index);
       Copy(testing::SpansOf(&native_.gradient), *module_.parts->Gradients());
-      ASSERT_TRUE(learner->TakeGradient(native_.step, index, native_.norm).ok());
+      ASSERT_TRUE(learner->TakeStep(native_.step, index, native_.norm).ok());
     }
     Copy(testing::SpansOf(&native_.x), *module_.parts->Elements());
   }
@@ -133,7 +133,7 @@ TEST_F(ModuleLearnerTest, ClipsGradientAndAsksForStep) {
   native_.DrawGradient(/*seed=*/5, 0);
   Copy(testing::SpansOf(&native_.gradient), *module_.parts->Gradients());
   const float before = module_.tensors[0].grad().data_ptr<float>()[1];
-  ASSERT_TRUE(learner_.TakeGradient(native_.step, 1, /*norm=*/4).ok());
+  ASSERT_TRUE(learner_.TakeStep(native_.step, 1, /*norm=*/4).ok());
   EXPECT_EQ(module_.tensors[0].grad().data_ptr<float>()[1], before * 0.25f) << "clip_norm is 1";
   ASSERT_EQ(asked_.size(), 1u);
   EXPECT_EQ(asked_[0].kind, Request::Kind::kStep);
@@ -151,7 +151,7 @@ TEST_F(ModuleLearnerTest, SendsStepsOfMasters) {
   native_.TakeSteps(/*seed=*/8);
   for (const int index : {0, 1}) {
     for (at::Tensor& tensor : module.tensors) tensor.mutable_grad() = at::ones_like(tensor);
-    ASSERT_TRUE(learner.TakeGradient(native_.step, index, /*norm=*/4).ok());
+    ASSERT_TRUE(learner.TakeStep(native_.step, index, /*norm=*/4).ok());
     EXPECT_EQ(module.parts->masters()[0].grad().data_ptr<float>()[1], 0.25f) << "clip_norm is 1";
     EXPECT_EQ(module.tensors[0].grad().scalar_type(), at::kBFloat16);
   }

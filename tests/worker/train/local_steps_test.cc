@@ -114,7 +114,7 @@ class ByHand {
         EXPECT_TRUE(node_->GradientRound({batch}, GradientAt::kCopy, /*first=*/i == 0).ok());
       }
       const absl::StatusOr<double> norm = node_->FinishGradient(kSamples / kMicroBatch);
-      EXPECT_TRUE(node_->TakeGradient(step, h, *norm).ok());
+      EXPECT_TRUE(node_->TakeStep(step, h, *norm).ok());
     }
     return *node_->Compress(opened.round, step);
   }

@@ -51,7 +51,8 @@ TEST_F(OpenRoundTest, RefusesSlotsThatTheRunDoesNotHaveAndKeepsTheLastRound) {
   for (const uint32_t samples : {0u, 3u, 5u, 6u}) {
     const absl::Status status = open.Announce(Round(1, 4, samples), clock_);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << samples;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("round 1: a slot of")) << samples;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("round 1: the aggregator assigned"))
+        << samples;
   }
   OpenedRound next = Round(1, 4);
   *next.open.add_next_slots() = Round(2, 8, 3).open.slots(0);
@@ -64,7 +65,7 @@ TEST_F(OpenRoundTest, RefusesAWindowThatTheRunDoesNotHave) {
   OpenedRound round = Round(0, 0);
   *round.open.mutable_window() = ToProto(absl::Seconds(5));
   EXPECT_THAT(std::string(open.Announce(round, clock_).message()),
-              HasSubstr("round 0: its window is not the run's"));
+              HasSubstr("round 0: the aggregator's window is not the run's"));
 }
 
 TEST_F(OpenRoundTest, AnnouncedAgainKeepsItsFirstWindow) {

@@ -22,7 +22,7 @@ def open_inputs(paths, input_format, field):
     seen = set()
     for file in files:
         if (real := os.path.realpath(file.path)) in seen:
-            raise InputError(f"{file.path}: comes twice")
+            raise InputError(f"{file.path}: is given twice")
         seen.add(real)
     for file in files:
         file.check()

@@ -92,19 +92,19 @@ class Replaced(Error):
 class Diverged(Error):
     """The log does not continue the parameters, and taking a snapshot again did not help."""
 
-    remedy = "start again; if that does not help, compare memory and disk with those of others"
+    remedy = "start again; if it happens again, test the memory and the disk of this machine"
 
 
 class TooSlow(Error):
     """The link could never catch up with the run."""
 
-    remedy = "use a faster link, or a run with smaller results"
+    remedy = "use a faster link, or join a run with smaller results"
 
 
 class NotFinite(Error):
     """No step of this worker had a finite loss and gradient, for too many rounds."""
 
-    remedy = "if others train well, suspect the data and this machine; if nobody does, the run has diverged"
+    remedy = "if others train well, check the data and this machine; if nobody does, the run has diverged"
 
 
 _BY_REASON: dict[str, type[Error]] = {

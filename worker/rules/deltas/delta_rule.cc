@@ -55,8 +55,8 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
       moved_(shard_.device),
       buffer_(shard_.device) {}
 
-absl::Status DeltaRule::TakeGradient(const v1::StepParameters& step, int index, double norm,
-                                     const RunSpans& gradient, const RunSpans& copy) {
+absl::Status DeltaRule::TakeStep(const v1::StepParameters& step, int index, double norm,
+                                 const RunSpans& gradient, const RunSpans& copy) {
   const bool steps = elements_.size() > 1;
   const uint32_t rate = step.deltas().inner_rate_bits(index);
   return Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm,

@@ -55,8 +55,8 @@ class DeltaRule final : public UpdateRule {
   DeltaRule(RuleShard shard, const InnerSettings& settings, std::vector<InnerTensor> tensors,
             std::vector<bool> as_dct, std::vector<RunSpans> elements);
 
-  absl::Status TakeGradient(const v1::StepParameters& step, int index, double norm,
-                            const RunSpans& gradient, const RunSpans& copy) override;
+  absl::Status TakeStep(const v1::StepParameters& step, int index, double norm,
+                        const RunSpans& gradient, const RunSpans& copy) override;
   absl::StatusOr<bool> IsFinite(const v1::StepParameters& step, const RunSpans& parameters,
                                 const RunSpans& copy) override;
   absl::Status Compress(const v1::StepParameters& step, const RunSpans& parameters,

@@ -27,7 +27,7 @@ absl::Status CheckPositions(int k, const BlockPieces& segment) {
     const bool follows = i % k == 0 || positions[i] > positions[i - 1];
     if (positions[i] < kBlockElements && follows) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("position ", positions[i], " of what is pending"));
+        absl::StrCat("position ", positions[i], " of the pending update"));
   }
   return absl::OkStatus();
 }
@@ -65,8 +65,8 @@ class SignMomentum final : public UpdateRule {
     }
   }
 
-  absl::Status TakeGradient(const v1::StepParameters& /*step*/, int /*index*/, double norm,
-                            const RunSpans& gradient, const RunSpans& /*copy*/) override {
+  absl::Status TakeStep(const v1::StepParameters& /*step*/, int /*index*/, double norm,
+                        const RunSpans& gradient, const RunSpans& /*copy*/) override {
     norm_ = norm;
     gradient_ = gradient;
     return absl::OkStatus();

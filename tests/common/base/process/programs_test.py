@@ -10,7 +10,7 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGES = {"distro-aggregator": "aggregator.md"}
+PAGES = {"distro-aggregator": "aggregator.md", "distroctl": "tools.md"}
 PROGRAMS = []
 
 

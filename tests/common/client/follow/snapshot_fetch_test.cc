@@ -47,7 +47,7 @@ TEST_F(SnapshotFetchTest, RefusesSizeWithoutRoom) {
   snapshot_.set_size_bytes(uint64_t{1} << 62);
   const absl::Status status = Fetch();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("4611686018427387904 bytes are to come"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("needs 4611686018427387904 bytes"));
   EXPECT_TRUE(aggregator_.state().downloads.empty());
 }
 

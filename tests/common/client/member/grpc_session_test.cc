@@ -173,7 +173,7 @@ TEST_F(GrpcExchangeTest, WaitsAtLimits) {
 TEST_F(GrpcExchangeTest, SubscribesAgainOnceAggregatorIsBack) {
   options_.backoff = {absl::Hours(1), absl::Hours(1)};
   Begin({{{}, true, kAway}, {FramesOf({0}), false, {}}});
-  ASSERT_TRUE(lines_.Await("subscription broken"));
+  ASSERT_TRUE(lines_.Await("subscription interrupted"));
   aggregator_->Change([](AggregatorState& state) { state.heartbeat_failures = {kAway}; });
   ExpectCommit(0);
 }
@@ -184,7 +184,7 @@ TEST_F(GrpcExchangeTest, ReopensLaggingSubscription) {
   Begin({StreamScript(), {FramesOf({0}), false, {}}});
   ExpectCommit(0);
   EXPECT_GE(aggregator_->state().subscriptions.size(), 2u);
-  EXPECT_TRUE(lines_.Await("round 0 is awaited, the aggregator is at round 1"));
+  EXPECT_TRUE(lines_.Await("no frame of round 0 comes, and the aggregator is at round 1"));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST_F(GrpcExchangeTest, ReconnectsOnFlippedPayloadByte) {
   (*frames[0].mutable_segment()->mutable_data())[0] ^= 1;
   Begin({{frames, false, {}}, {FramesOf({0}), false, {}}});
   ExpectCommit(0);
-  EXPECT_GE(lines_.Count("bad frame"), 1);
+  EXPECT_GE(lines_.Count("invalid frame"), 1);
 }
 
 // Each attempt delivers the beginning of the round again. That must not reset the backoff, nor
@@ -70,7 +70,7 @@ TEST_F(GrpcExchangeTest, BacksOffFromDamagedRecord) {
   Begin(streams);
   ExpectCommit(0);
   EXPECT_GE(absl::Now() - began, absl::Milliseconds(500));  // half of 4 + 8 + ... + 512 ms
-  EXPECT_EQ(lines_.Count("subscription broken"), 1);
+  EXPECT_EQ(lines_.Count("subscription interrupted"), 1);
   EXPECT_TRUE(lines_.Await("subscription restored"));
 }
 

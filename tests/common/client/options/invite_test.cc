@@ -81,11 +81,11 @@ TEST(InviteTest, NamesWhatIsWrong) {
   ExpectBad(with("token ttt", "token t"), "token: is not 43 characters");
   ExpectBad(with("run demo", "run de/mo"), "run:");
   ExpectBad(with("2027-01-15", "2027-13-15"), "expires: is no time");
-  ExpectBad(with("name w2", "name w2\nname w2"), "line 4: name stands twice");
-  ExpectBad(with("name w2", "nome w2"), "line 3: no key of an invite");
-  ExpectBad(with("name w2", "name"), "line 3: name has no value");
-  ExpectBad(with("name w2", "name " + std::string(300, 'w')), "line 3: name has no value");
-  ExpectBad(with("demo", "de\x01mo"), "line 6: run has no value");
+  ExpectBad(with("name w2", "name w2\nname w2"), "line 4: name is there twice");
+  ExpectBad(with("name w2", "nome w2"), "line 3: is unknown: the invite is damaged");
+  ExpectBad(with("name w2", "name"), "line 3: name has an invalid value");
+  ExpectBad(with("name w2", "name " + std::string(300, 'w')), "line 3: name has an invalid value");
+  ExpectBad(with("demo", "de\x01mo"), "line 6: run has an invalid value");
 }
 
 TEST(InviteTest, DamagedAnywhereItIsReadOrRefused) {

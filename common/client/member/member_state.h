@@ -14,11 +14,11 @@
 
 namespace distro {
 
-class Session : public ClientState {
+class MemberState : public ClientState {
  public:
   // `request` is the Join that began the session, or will begin it; in that case `response` is
   // empty.
-  Session(v1::JoinRequest request, const v1::JoinResponse& response);
+  MemberState(v1::JoinRequest request, const v1::JoinResponse& response);
 
   // Constant.
   const v1::WorkerIdentity& worker() const { return request_.worker(); }

@@ -22,7 +22,7 @@
 
 namespace distro::tools {
 
-class Session {
+class ArchiveReplay {
  public:
   struct Context {
     const ArchiverOptions* options;
@@ -36,7 +36,7 @@ class Session {
   };
 
   // Everything in `context` is borrowed. `run` is the response that `archive` was opened with.
-  Session(v1::GetRunResponse run, Archive archive, Context context);
+  ArchiveReplay(v1::GetRunResponse run, Archive archive, Context context);
 
   // Replays until the run is done, the head of `run` is reached (with options.once), or a stop.
   // Then returns OK, with everything saved and sent; after a stop only saved. Otherwise the status
@@ -47,7 +47,7 @@ class Session {
   uint64_t replayed_rounds() const { return replayed_; }
 
  private:
-  absl::Status Replay(EventQueue* queue);
+  absl::Status ReplayRounds(EventQueue* queue);
   absl::Status Apply(const CommittedRound& round);
   void WriteLine(const CommittedRound& round);
   void CompareHashes(const CommittedRound& round);
@@ -57,7 +57,7 @@ class Session {
   // Saves, publishes, and requests an upload. A failure is logged and counted, and the next
   // interval tries again.
   void EndInterval();
-  // Learns the data fingerprint, if the run had not started when the session began. If there is no
+  // Learns the data fingerprint, if the run had not started when the replay began. If there is no
   // answer, the next save asks again.
   void LearnFingerprint();
   absl::Status Save();

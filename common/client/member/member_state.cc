@@ -1,4 +1,4 @@
-#include "common/client/member/session.h"
+#include "common/client/member/member_state.h"
 
 #include <utility>
 
@@ -18,7 +18,7 @@ absl::Status OtherRunError(absl::string_view message) {
 
 }  // namespace
 
-Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
+MemberState::MemberState(v1::JoinRequest request, const v1::JoinResponse& response)
     : ClientState(EpochId(response.epoch()), RoundId(response.head_round())),
       request_(std::move(request)),
       rounds_(response.config().rounds()),
@@ -27,26 +27,29 @@ Session::Session(v1::JoinRequest request, const v1::JoinResponse& response)
   if (!response.run_id().empty()) request_.set_run_id(response.run_id());
 }
 
-v1::JoinRequest Session::RejoinRequest() const {
+v1::JoinRequest MemberState::RejoinRequest() const {
   v1::JoinRequest request = request_;
   request.set_epoch(KeptEpoch(view().epoch, absl::Now()).value());
   return request;
 }
 
-absl::Status Session::CheckSameRun(const v1::JoinResponse& response) const {
+absl::Status MemberState::CheckSameRun(const v1::JoinResponse& response) const {
   if (response.run_id() != run_id()) {
     return OtherRunError(absl::StrCat("the aggregator has run ", ShownText(response.run_id()),
-                                      " now, this worker has state of run ", run_id()));
+                                      " now, this worker trains run ", run_id(),
+                                      ": start the worker again"));
   }
   if (response.manifest_hash() != manifest_hash_) {
-    return OtherRunError(absl::StrCat("run ", run_id(), ": manifest ",
+    return OtherRunError(absl::StrCat("run ", run_id(), " has other tensors (manifest ",
                                       ShownText(absl::BytesToHexString(response.manifest_hash())),
-                                      " differs from ", absl::BytesToHexString(manifest_hash_),
-                                      " at the first Join"));
+                                      ") than when this worker joined (",
+                                      absl::BytesToHexString(manifest_hash_),
+                                      "): start the worker again"));
   }
   if (response.config().segment_blocks() != segment_blocks_) {
-    return OtherRunError(
-        absl::StrCat("run ", run_id(), ": segment_blocks changed since the first Join"));
+    return OtherRunError(absl::StrCat("run ", run_id(),
+                                      " has another segment_blocks than when this worker joined: "
+                                      "start the worker again"));
   }
   return absl::OkStatus();
 }

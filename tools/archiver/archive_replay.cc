@@ -1,4 +1,4 @@
-#include "tools/archiver/session.h"
+#include "tools/archiver/archive_replay.h"
 
 #include <algorithm>
 #include <optional>
@@ -26,7 +26,7 @@ constexpr size_t kReportsWaiting = 64;  // as many rounds as the aggregator comp
 
 }  // namespace
 
-Session::Session(v1::GetRunResponse run, Archive archive, Context context)
+ArchiveReplay::ArchiveReplay(v1::GetRunResponse run, Archive archive, Context context)
     : run_(std::move(run)),
       context_(context),
       parameter_bytes_(4 * static_cast<uint64_t>(archive.layout->elements())),
@@ -47,7 +47,7 @@ Session::Session(v1::GetRunResponse run, Archive archive, Context context)
   context_.metrics->snapshot_round->Set(static_cast<double>(archive_.state.snapshot.round()));
 }
 
-absl::Status Session::Run() {
+absl::Status ArchiveReplay::Run() {
   const Follower& follower = context_.client->follower();
   EventQueue queue(kRoundsAhead, UINT64_MAX);
   const RoundFeed feed(follower, context_.client->rounds(), archive_.layout.get(),
@@ -67,22 +67,24 @@ absl::Status Session::Run() {
   // At the end of a run no record confirms the last parameters, so the round before was offered.
   upload_due_ = state.published_round > uploader_.stored_round() + 1;
   QueueReport();
-  const absl::Status status = Replay(&queue);
+  const absl::Status status = ReplayRounds(&queue);
   archive_.state.epoch = Epoch();
   if (!status.ok() && !stopped()) return status;
   return Finished() && !stopped() ? Finish() : Save();
 }
 
-uint64_t Session::Epoch() const {
+uint64_t ArchiveReplay::Epoch() const {
   const EpochId seen = KeptEpoch(client_state()->view().epoch, context_.clock->WallNow());
   return std::max(archive_.state.epoch, seen.value());
 }
 
-uint64_t Session::End() const { return context_.options->once ? run_.round() : rounds_.load(); }
+uint64_t ArchiveReplay::End() const {
+  return context_.options->once ? run_.round() : rounds_.load();
+}
 
 // Saves the final copy only after the uploads: an interrupted upload resumes from the copy before
 // it, even in the next process.
-absl::Status Session::Finish() {
+absl::Status ArchiveReplay::Finish() {
   if (archive_.state.published_round != next_round_) Publish();
   reports_.AwaitIdle();
   uploader_.AwaitIdle();
@@ -94,7 +96,7 @@ absl::Status Session::Finish() {
   return publisher_.LastStatus();
 }
 
-absl::Status Session::Replay(EventQueue* queue) {
+absl::Status ArchiveReplay::ReplayRounds(EventQueue* queue) {
   while (!Finished()) {
     absl::StatusOr<RoundEvent> event = absl::UnknownError("");
     {
@@ -114,7 +116,7 @@ absl::Status Session::Replay(EventQueue* queue) {
   return absl::OkStatus();
 }
 
-absl::Status Session::Apply(const CommittedRound& round) {
+absl::Status ArchiveReplay::Apply(const CommittedRound& round) {
   Replica* const replica = archive_.replica.get();
   CompareHashes(round);
   {
@@ -136,7 +138,7 @@ absl::Status Session::Apply(const CommittedRound& round) {
   return absl::OkStatus();
 }
 
-void Session::WriteLine(const CommittedRound& round) {
+void ArchiveReplay::WriteLine(const CommittedRound& round) {
   if (context_.lines == nullptr) return;
   const uint64_t head = client_state()->view().head.value();
   RoundReading reading{.run_id = run_.run_id(),
@@ -148,7 +150,7 @@ void Session::WriteLine(const CommittedRound& round) {
   context_.lines->Add(*round.header, std::move(reading));
 }
 
-void Session::CompareHashes(const CommittedRound& round) {
+void ArchiveReplay::CompareHashes(const CommittedRound& round) {
   const Replica& replica = *archive_.replica;
   if (round.round() != replica.next_round()) return;  // Apply will say what is wrong
   std::vector<std::string> others;
@@ -159,12 +161,13 @@ void Session::CompareHashes(const CommittedRound& round) {
   }
   if (others.empty()) return;
   context_.metrics->state_hash_mismatches->Increment(static_cast<double>(others.size()));
-  context_.log->Error("state hashes differ", {{"round", round.round().value()},
-                                              {"state_hash", ToHex(replica.StateHash())},
-                                              {"workers", absl::StrJoin(others, " ")}});
+  context_.log->Error("workers report other state hashes than this replica's",
+                      {{"round", round.round().value()},
+                       {"state_hash", ToHex(replica.StateHash())},
+                       {"workers", absl::StrJoin(others, " ")}});
 }
 
-v1::ReportStateRequest Session::StateNow() const {
+v1::ReportStateRequest ArchiveReplay::StateNow() const {
   const Replica& replica = *archive_.replica;
   v1::ReportStateRequest request;
   request.set_run_id(run_.run_id());
@@ -175,22 +178,23 @@ v1::ReportStateRequest Session::StateNow() const {
   return request;
 }
 
-void Session::QueueReport() { reports_.Add(StateNow()); }
+void ArchiveReplay::QueueReport() { reports_.Add(StateNow()); }
 
-void Session::SendReport(const v1::ReportStateRequest& request) {
+void ArchiveReplay::SendReport(const v1::ReportStateRequest& request) {
   const absl::Status status = context_.client->ReportState(request);
   if (status.ok() || stopped()) return;
-  context_.log->Warning("state report refused", {{"round", request.round()}, {"status", status}});
+  context_.log->Warning("the aggregator refused the report of the state hash",
+                        {{"round", request.round()}, {"status", status}});
 }
 
-bool Session::IntervalEnds() const {
+bool ArchiveReplay::IntervalEnds() const {
   const uint64_t round = archive_.replica->next_round().value();
   const uint64_t interval = context_.options->snapshot_interval_rounds;
   if (interval > 0) return round % interval == 0;
   return archive_.state.result_bytes >= parameter_bytes_;
 }
 
-void Session::EndInterval() {
+void ArchiveReplay::EndInterval() {
   const uint64_t round = archive_.replica->next_round().value();
   ArchiveState before = archive_.state;
   archive_.state.published_round = round;
@@ -203,14 +207,14 @@ void Session::EndInterval() {
   upload_due_ = true;
 }
 
-void Session::LearnFingerprint() {
+void ArchiveReplay::LearnFingerprint() {
   if (!archive_.log.data_fingerprint().empty()) return;
   const absl::StatusOr<v1::GetRunResponse> run =
       GetRun(context_.client->follower(), context_.client->control());
   if (run.ok()) archive_.log.set_data_fingerprint(run->data_fingerprint());
 }
 
-absl::Status Session::Save() {
+absl::Status ArchiveReplay::Save() {
   const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kSave);
   LearnFingerprint();
   const bool there = archive_.state.snapshot.round() == archive_.replica->next_round().value();
@@ -232,11 +236,11 @@ absl::Status Session::Save() {
   return absl::OkStatus();
 }
 
-void Session::Publish() { publisher_.Publish(*archive_.replica, archive_.companions); }
+void ArchiveReplay::Publish() { publisher_.Publish(*archive_.replica, archive_.companions); }
 
 // The aggregator accepts parameters only if the round's record confirms their hash
 // (docs/protocol.md, "Snapshots").
-void Session::OfferSnapshot(const CommittedRound& committed) {
+void ArchiveReplay::OfferSnapshot(const CommittedRound& committed) {
   const Replica& replica = *archive_.replica;
   const uint64_t round = committed.round().value();
   const bool wanted = upload_due_ || round + 1 == End();
@@ -245,10 +249,11 @@ void Session::OfferSnapshot(const CommittedRound& committed) {
   const std::optional<LogReference> reference = ReferenceOf(*committed.header);
   if (!reference || reference->state_hash != replica.StateHash()) {
     if (!std::exchange(upload_waits_, true)) {
-      context_.log->Warning("snapshot waits: the record does not vouch for it",
-                            {{"round", round},
-                             {"state_hash", ToHex(replica.StateHash())},
-                             {"reference", reference ? ToHex(reference->state_hash) : "none"}});
+      context_.log->Warning(
+          "snapshot not uploaded: the record does not confirm its state hash; a later one may",
+          {{"round", round},
+           {"state_hash", ToHex(replica.StateHash())},
+           {"reference", reference ? ToHex(reference->state_hash) : "none"}});
     }
     return;
   }
@@ -259,11 +264,11 @@ void Session::OfferSnapshot(const CommittedRound& committed) {
   uploader_.Add(snapshot, context_.folder->SnapshotPath(snapshot.round()));
 }
 
-uint64_t Session::Reconnects() const {
+uint64_t ArchiveReplay::Reconnects() const {
   return context_.client->follower().meter->stats(context_.clock->MonotonicNow()).reconnects;
 }
 
-void Session::ObserveHead(const v1::GetRunResponse& run) {
+void ArchiveReplay::ObserveHead(const v1::GetRunResponse& run) {
   if (run.run_id() != run_.run_id()) return;
   context_.metrics->Answered();
   client_state()->ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
@@ -278,11 +283,12 @@ void Session::ObserveHead(const v1::GetRunResponse& run) {
   reconnects_ = reconnects;
   if (judgement.pace == pace_) return;
   if (judgement.pace == Pace::kFallsBehind) {
-    context_.log->Warning("falls behind: more --threads, or a faster link or disk, would help",
+    context_.log->Warning("falls behind the run: give it more --threads, or a faster link or disk",
                           {{"round", next}, {"reason", judgement.reason}});
   } else {
-    context_.log->Info(judgement.pace == Pace::kKeepsUp ? "keeps up" : "catches up",
-                       {{"round", next}, {"reason", judgement.reason}});
+    context_.log->Info(
+        judgement.pace == Pace::kKeepsUp ? "keeps up with the run" : "catches up with the run",
+        {{"round", next}, {"reason", judgement.reason}});
   }
   pace_ = judgement.pace;
 }
