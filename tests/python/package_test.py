@@ -27,8 +27,12 @@ from distro_train._inner import RunOptimizer
 from distro_train._library import load, trainable
 from distro_train._module import Buffers, check, describe
 from distro_train._progress import Progress
+from distro_train._ranks import Ranks
 from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
+from distro_train._run import Run
+from distro_train._session import Session
 from distro_train._state import InnerState
+from distro_train._steps import LocalSteps
 from page import classes_by_code, reasons_by_code, row_of
 from plain import Plain
 
@@ -121,6 +125,195 @@ class InnerTest(unittest.TestCase):
         optimizer.reset()
         self.assertTrue(all(not part["state"] for part in optimizer.state_dict()["parts"]))
         self.steps(optimizer, [1])
+
+
+class LocalStepsTest(unittest.TestCase):
+    def test_counts_finite_steps(self):
+        steps = LocalSteps([0.1, 0.2, 0.3, 0.4], 1.0, math.inf)
+        self.assertEqual(steps.outcome(), (0, 0, 0, 0))
+        for loss, norm, outcome in ((math.nan, 7.0, None), (5.0, math.inf, (5.0, math.inf, 2, 2)), (2.0, 3.0, (2.0, 3.0, 3, 2)),
+                                    (9.0, math.nan, (2.0, 3.0, 4, 3))):
+            self.assertEqual(steps.rate, (steps.taken + 1) / 10)
+            self.assertEqual(steps.count(loss, norm), steps.taken < 4)
+            if outcome is not None:
+                self.assertEqual(steps.outcome(), outcome)
+        mean = LocalSteps([0.1] * 2, 1.0, math.inf)
+        self.assertEqual([mean.count(2.0, 1.0), mean.count(3.0, 4.0), mean.outcome()], [True, False, (2.5, 4.0, 2, 0)])
+
+    def test_takes_as_many_as_fit_into_the_window(self):
+        for duration, fit in ((1.0, 4), (3.0, 3), (5.0, 2), (5.5, 1), (20.0, 1)):
+            with mock.patch("time.monotonic", side_effect=[100 + duration * step for step in range(9)]):
+                steps = LocalSteps([0.1] * 4, 1.0, 10.0)
+                while steps.count(1.0, 1.0):
+                    pass
+            self.assertEqual(steps.taken, fit, duration)
+
+
+class Native:
+    """The C++ side, with requests as written down. A gradient's norm is that of the first parameter."""
+
+    def __init__(self, parameters, requests):
+        self.parameters = parameters
+        self.requests = list(requests)
+        self.answers = []
+        self.shown = 0
+
+    def wait(self, milliseconds):
+        return self.requests.pop(0) if self.requests else ("end", [], 0.0, 0.0, 0)
+
+    def take_log(self):
+        return []
+
+    def answer(self, *answer):
+        self.answers.append(answer)
+
+    close = answer
+
+    def ending(self):
+        return "OK", "", ""
+
+    def clip_gradients(self, clip_norm):
+        if any(parameter.grad.is_sparse for parameter in self.parameters):
+            return "INVALID_ARGUMENT", "", "its gradient is sparse", 0.0
+        return "OK", "", "", self.parameters[0].grad.norm().item()
+
+    def show_masters(self):
+        self.shown += 1
+        return "OK", "", ""
+
+
+ROUND = ("round", [0.5, 0.25, 0.125], 1.0, math.inf, 0)
+
+
+class SessionTest(unittest.TestCase):
+    def setUp(self):
+        self.parameter = torch.nn.Parameter(torch.zeros(1))
+
+    def begin(self, *requests, inner=None):
+        """In the first of these requests."""
+        self.native = Native([self.parameter], requests)
+        session = Session(self.native, None, lambda: None)
+        session.attach(inner or torch.optim.SGD([self.parameter], lr=1.0))
+        session.answer()
+        return session
+
+    def step(self, session, gradient, loss=1.0):
+        self.parameter.grad = torch.tensor([gradient])
+        return session.step(loss)
+
+    def test_answers_once_a_round(self):
+        session = self.begin(ROUND, ("", [], 0.0, 0.0, 0), ROUND)
+        asked = [self.step(session, gradient, loss) for gradient, loss in ((1.0, 4.0), (math.nan, 9.0), (2.0, 6.0), (3.0, 1.0))]
+        self.assertEqual(asked, ["", "", "round", ""])
+        self.assertEqual(self.native.answers, [(5.0, 2.0, 3, 1)])
+        self.assertEqual((self.parameter.item(), self.native.shown), (-6.0, 3), "nothing of the second step, which was not finite")
+        session.close()
+        self.assertEqual(self.native.answers[1:], [(1.0, 3.0, 1, 0)], "of the open round")
+
+    def test_has_rates_of_run(self):
+        config = {**CONFIG, "weight_decay": 0.0}
+        inner = RunOptimizer({"p": self.parameter}, frozenset(), config)
+        session = self.begin(ROUND, inner=inner)
+        rates = []
+        for gradient in (1.0, math.inf, 1.0):
+            self.step(session, gradient)
+            rates.append(inner.param_groups[0]["lr"])
+        self.assertEqual(rates, [0.5, 0.5, 0.125], "that of a skipped step is left out")
+
+    def test_hands_in_nothing_of_answered_round(self):
+        session = self.begin(("round", [0.5], 1.0, math.inf, 0))
+        self.assertEqual(self.step(session, 1.0), "end")
+        session.close()
+        self.assertEqual(self.native.answers, [(1.0, 1.0, 1, 0), (0.0, 0.0, 0, 0)])
+
+    def test_resets_and_saves_between_rounds(self):
+        inner = torch.optim.SGD([self.parameter], lr=1.0, momentum=0.5)
+        session = self.begin(ROUND, ("reset", [], 0.0, 0.0, 0), ("save", [], 0.0, 0.0, 3), ROUND, inner=inner)
+        with self.assertLogs("distro_train", logging.WARNING):
+            for gradient in (1.0, 1.0, 1.0):
+                asked = self.step(session, gradient)
+        self.assertEqual((asked, len(inner.state)), ("round", 0))
+        self.assertEqual(self.native.answers[1:], [(0.0, 0.0, 0, 0), (1.0, 0.0, 0, 0)])
+
+    def test_with_signs_each_step_ends_a_round(self):
+        self.native = Native([self.parameter], [("round", [0.0], 0.0, math.inf, 0)] * 2)
+        session = Session(self.native, None, lambda: None)
+        session.attach(None)
+        session.answer()
+        self.assertEqual(session.step(3.0), "round")
+        self.assertEqual(self.native.answers, [(3.0, 0.0, 0, 0)])
+
+    def test_raises_error_of_gradients(self):
+        session = self.begin(ROUND)
+        self.parameter.grad = torch.zeros(1).to_sparse()
+        with self.assertRaisesRegex(distro_train.Error, "sparse"):
+            session.step(1.0)
+
+
+class RunTest(unittest.TestCase):
+    """The rounds of a program, over a session that asks what is written down."""
+
+    def begin(self):
+        self.model = torch.nn.Linear(1, 1, bias=False)
+        self.session = mock.Mock(masters=dict, **{
+            "progress.return_value": "round 1/2", "join.return_value": ("joined", {"module": "", "config": {"samples_per_worker": 2}, "run_id": "r", "muon": []}),
+            "samples.return_value": ([[0, 1], [2, 3], [4, 5]], list(range(8))), "held_out.return_value": (9, 1)})
+        run = Run(self.session, Ranks(alone=True), self.model, dict(self.model.named_parameters()), None, None, None, None)
+        self.addCleanup(run.close)
+        run.begin(None)
+        run.attach(None)
+        self.given = []
+        return run
+
+    def steps(self, batches, run, count=99):
+        """Takes so many steps, as a program."""
+        for _, batch in zip(range(count), batches):
+            self.given.append(batch)
+            self.model(torch.ones(1)).backward()
+            run.take(3.0)
+            self.assertIsNone(self.model.weight.grad)
+
+    def test_takes_steps_of_rounds(self):
+        run = self.begin()
+        self.session.answer.side_effect = ["round"]
+        self.session.step.side_effect = ["", "", "round", "", "end"]  # the second round's window ends
+        self.steps(run.slots(10), run)
+        self.assertEqual(self.given, [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]])
+        self.assertEqual((self.session.samples.call_count, run.done), (2, True))
+
+    def test_goes_on_in_the_middle_of_a_round(self):
+        run = self.begin()
+        self.session.answer.side_effect = ["round"]
+        self.session.step.side_effect = ["", "", "end"]
+        self.steps(run.slots(10), run, 1)
+        self.steps(run.slots(10), run)
+        self.assertEqual(self.given, [[0, 1], [2, 3], [4, 5]])
+
+    def test_ends_where_a_step_fails_or_the_run_is_closed(self):
+        run = self.begin()
+        self.session.answer.side_effect = ["round"]
+        self.session.step.side_effect = distro_train.Error("why")
+        batches = run.slots(10)
+        with self.assertRaisesRegex(distro_train.Error, "why"):
+            self.steps(batches, run)
+        self.assertEqual((list(batches), run.done), ([], False))
+        run = self.begin()
+        self.session.answer.side_effect = ["round"]
+        self.session.step.side_effect = [""]
+        batches = run.slots(10)
+        self.steps(batches, run, 1)
+        run.close()
+        self.assertEqual((list(batches), run.done), ([], False))
+
+    def test_keeps_gradient_while_it_evaluates(self):
+        """With signs and overlap 1 the C++ side reads it afterwards."""
+        run = self.begin()
+        self.session.answer.side_effect = ["round", "end"]
+        self.session.step.side_effect = ["evaluate"]
+        seen = []
+        self.steps(run.batches(range(10), torch.tensor, held_out_loss=lambda batch: seen.append(self.model.weight.grad) or 2.0), run)
+        self.assertEqual(seen, [torch.ones(1, 1)])
+        self.assertEqual(self.session.answer.call_args.args, (2.0,))
 
 
 class StateTest(unittest.TestCase):

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/model/checkpoint/hf_folder.h"
 #include "worker/data/token_file.h"
@@ -56,23 +57,8 @@ SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
 }
 
 const char* NameOf(Request::Kind kind) {
-  switch (kind) {
-    case Request::Kind::kJoined:
-      return "joined";
-    case Request::Kind::kEvaluate:
-      return "evaluate";
-    case Request::Kind::kGradient:
-      return "gradient";
-    case Request::Kind::kStep:
-      return "step";
-    case Request::Kind::kReset:
-      return "reset";
-    case Request::Kind::kSave:
-      return "save";
-    case Request::Kind::kEnd:
-      return "end";
-  }
-  return "";
+  constexpr const char* kNames[] = {"joined", "evaluate", "round", "reset", "save", "end"};
+  return kNames[static_cast<int>(kind)];
 }
 
 class PythonSession final : public torch::CustomClassHolder {
@@ -85,27 +71,39 @@ class PythonSession final : public torch::CustomClassHolder {
   Ending Start() { return EndingOf(session_.Start()); }
 
   // The kind of the next request, empty if there is none within this number of milliseconds; then
-  // the other fields of Request, except the samples.
-  std::tuple<std::string, bool, double, int64_t> Wait(int64_t milliseconds) {
+  // rates, clip_norm, the seconds until the window ends, and local_steps of Request.
+  std::tuple<std::string, std::vector<double>, double, double, int64_t> Wait(int64_t milliseconds) {
     const std::optional<Request> request = session_.Wait(absl::Milliseconds(milliseconds));
-    if (!request.has_value()) return {"", false, 0, 0};
+    if (!request.has_value()) return {"", {}, 0, 0, 0};
     request_ = *request;
-    return {NameOf(request_.kind), request_.begins_round, request_.rate,
+    const absl::Duration left = request_.window_ends - Clock::Real()->MonotonicNow();
+    return {NameOf(request_.kind),
+            {request_.rates.begin(), request_.rates.end()},
+            request_.clip_norm,
+            absl::ToDoubleSeconds(left),
             static_cast<int64_t>(request_.local_steps)};
   }
-  void Answer(double value) {
-    const absl::Status status = session_.Answer(value);
+  // The fields of Answer, here and in Close.
+  void Reply(double value, double norm, int64_t steps, int64_t skipped) {
+    const absl::Status status = session_.Reply({value, norm, steps, skipped});
     TORCH_CHECK(status.ok(), std::string(status.message()));  // no argument is at fault
   }
-  void Close() { session_.Close(); }
+  void Close(double value, double norm, int64_t steps, int64_t skipped) {
+    session_.Close({value, norm, steps, skipped});
+  }
   Ending HowItEnded() { return EndingOf(session_.end_status()); }
 
-  std::vector<int64_t> Samples(int64_t size) {
-    return OrThrow(session_.SamplesOf(request_.samples, size));
+  // Those of the round, and those expected from its first step on.
+  std::tuple<std::vector<int64_t>, std::vector<int64_t>> Samples(int64_t size) {
+    return {OrThrow(session_.SamplesOf(request_.samples, size)),
+            OrThrow(session_.SamplesOf(request_.expected, size))};
   }
-  std::vector<int64_t> Expected(int64_t size) {
-    return OrThrow(session_.SamplesOf(request_.expected, size));
+  // As ModuleTensors. The norm comes behind an Ending.
+  std::tuple<std::string, std::string, std::string, double> ClipGradients(double clip_norm) {
+    const auto norm = session_.module().ClipGradients(static_cast<float>(clip_norm));
+    return std::tuple_cat(EndingOf(norm.status()), std::tuple(norm.value_or(0)));
   }
+  Ending ShowMasters() { return EndingOf(session_.module().ShowMasters()); }
   void SetEvaluates(bool evaluates) { session_.SetEvaluates(evaluates); }
   std::tuple<int64_t, int64_t> HeldOut(int64_t size) { return OrThrow(session_.HeldOut(size)); }
   std::vector<std::string> TakeLog() { return session_.TakeLog(); }
@@ -154,11 +152,12 @@ TORCH_LIBRARY(distro_train, library) {
                        const Texts&, int64_t>())
       .def("start", &PythonSession::Start)
       .def("wait", &PythonSession::Wait)
-      .def("answer", &PythonSession::Answer)
+      .def("answer", &PythonSession::Reply)
       .def("close", &PythonSession::Close)
       .def("ending", &PythonSession::HowItEnded)
       .def("samples", &PythonSession::Samples)
-      .def("expected", &PythonSession::Expected)
+      .def("clip_gradients", &PythonSession::ClipGradients)
+      .def("show_masters", &PythonSession::ShowMasters)
       .def("set_evaluates", &PythonSession::SetEvaluates)
       .def("held_out", &PythonSession::HeldOut)
       .def("take_log", &PythonSession::TakeLog)

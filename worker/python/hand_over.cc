@@ -10,7 +10,7 @@ bool HandOver::IsWanted(Request::Kind kind) const {
   return !abandoned_ && (!closed_ || kind == Request::Kind::kSave);
 }
 
-absl::StatusOr<double> HandOver::Ask(Request request) {
+absl::StatusOr<Answer> HandOver::Ask(Request request) {
   const absl::MutexLock lock(&mu_);
   const Request::Kind kind = request.kind;
   if (IsWanted(kind)) asked_ = std::move(request);
@@ -39,18 +39,20 @@ std::optional<Request> HandOver::Wait(absl::Duration timeout) {
   }
 }
 
-absl::Status HandOver::Answer(double value) {
+absl::Status HandOver::Reply(const Answer& answer) {
   const absl::MutexLock lock(&mu_);
   if (!asked_.has_value()) return absl::FailedPreconditionError("nothing is asked");
   asked_.reset();
-  answer_ = value;
+  answer_ = answer;
   changed_.SignalAll();
   return absl::OkStatus();
 }
 
-void HandOver::Close() {
+void HandOver::Close(const Answer& so_far) {
   const absl::MutexLock lock(&mu_);
   closed_ = true;
+  if (asked_.has_value() && asked_->kind == Request::Kind::kRound && so_far.skipped < so_far.steps)
+    answer_ = so_far;
   if (asked_.has_value() && !IsWanted(asked_->kind)) asked_.reset();
   changed_.SignalAll();
 }

@@ -3,9 +3,9 @@
 // for the answer. So the two threads never use the module at the same time.
 //
 //   training thread                              program's thread
-//   loss = hand_over.Ask({kGradient, ...});       request = hand_over.Wait(timeout);
-//                                                 ... forward, backward ...
-//                                                 hand_over.Answer(loss);
+//   answer = hand_over.Ask({kRound, ...});        request = hand_over.Wait(timeout);
+//                                                 ... forward, backward, step; H times ...
+//                                                 hand_over.Reply({loss, norm, H});
 //   hand_over.End(status);                        Wait gives kEnd from now on
 //
 // Thread-safe: one thread asks, the other answers.
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -27,36 +28,47 @@ struct Request {
   enum class Kind {
     kJoined,    // the module has the run's parameters: answer when training may begin
     kEvaluate,  // at the run's parameters, which the module has; answered with the held-out loss
-    kGradient,  // of the mean loss over `samples`, at the module; answered with that loss
-    kStep,      // a step of the inner optimizer at `rate`, with the current gradient
+    kRound,     // the local steps of a round, or with signs one gradient, over `samples`
     kReset,     // reset the inner optimizer
     kSave,      // save the inner optimizer's state after `local_steps`; the answer 0: it failed
     kEnd,       // no further requests
   };
   Kind kind = Kind::kEnd;
+  // kRound: the module has the run's parameters, or their lookahead. Each step is over an equal
+  // part of the samples, in order. The first step is always taken, a further one as long as it is
+  // expected to end before the window does (GradientStep::TakeLocalSteps).
   v1::Slot samples = {};
-  // With the first kGradient of a round: the samples of the next requests, in order
-  // (Objective::Expect).
-  v1::Slot expected = {};
-  bool begins_round = false;  // kGradient: the module was set to the run's parameters
-  float rate = 0;
-  uint64_t local_steps = 0;
+  v1::Slot expected = {};         // the next samples, these included, in order (Objective::Expect)
+  std::vector<float> rates = {};  // of the inner optimizer, one a step; with signs one, unused
+  float clip_norm = 0;            // the largest norm of a step's gradient
+  absl::Duration window_ends = absl::InfiniteDuration();  // monotonic, of Clock::Real()
+  uint64_t local_steps = 0;                               // kSave
+};
+
+struct Answer {
+  double value = 0;  // of kRound: the mean loss of the finite steps, or of the last one if none was
+  // Of kRound with local steps: the norm of the last finite step's gradient, or as above; the
+  // number of steps, and of those that were skipped because loss or norm was not finite.
+  double norm = 0;
+  int64_t steps = 0;
+  int64_t skipped = 0;
 };
 
 class HandOver {
  public:
   // Blocks until the request is answered. Cancelled: after Close, unless it is kSave; or after
   // Abandon.
-  absl::StatusOr<double> Ask(Request request);
+  absl::StatusOr<Answer> Ask(Request request);
   // Call when the training thread ends. The first status is kept.
   void End(absl::Status status);
 
   // Returns the current request, repeatedly until it is answered; nullopt after `timeout`.
   std::optional<Request> Wait(absl::Duration timeout);
   // Answers the current request. FailedPrecondition: there is none.
-  absl::Status Answer(double value);
-  // The program will only answer kSave from now on.
-  void Close();
+  absl::Status Reply(const Answer& answer);
+  // The program will only answer kSave from now on. If the current request is kRound, and a step of
+  // it was finite, `so_far` is its answer.
+  void Close(const Answer& so_far);
   // The program will answer nothing from now on.
   void Abandon();
   // The final status of the training thread. Requires that Wait has returned kEnd.
@@ -68,7 +80,7 @@ class HandOver {
   mutable absl::Mutex mu_;
   absl::CondVar changed_;
   std::optional<Request> asked_ ABSL_GUARDED_BY(mu_);
-  std::optional<double> answer_ ABSL_GUARDED_BY(mu_);
+  std::optional<Answer> answer_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;

@@ -60,7 +60,6 @@ absl::StatusOr<Learner::HostTensors> ModuleLearner::parameters() const {
 
 absl::Status ModuleLearner::MakeLookahead(float eta) {
   DISTRO_ASSIGN_OR_RETURN(const RunSpans module, module_->Elements());
-  begun_ = true;
   shards_.SetCopy(module);
   DISTRO_RETURN_IF_ERROR(shards_.ForEach([eta](ShardRule& shard, int) {
     return shard.rule().Lookahead(eta, shard.arrays().parameters, shard.arrays().copy);
@@ -70,7 +69,6 @@ absl::Status ModuleLearner::MakeLookahead(float eta) {
 
 absl::Status ModuleLearner::BeginLocalSteps() {
   DISTRO_ASSIGN_OR_RETURN(const RunSpans module, module_->Elements());
-  begun_ = true;
   shards_.SetCopy(module);
   DISTRO_RETURN_IF_ERROR(shards_.ForEach([](ShardRule& shard, int) {
     const ShardArrays& arrays = shard.arrays();
@@ -81,20 +79,14 @@ absl::Status ModuleLearner::BeginLocalSteps() {
   return module_->ShowElements();
 }
 
+void ModuleLearner::CountSteps(uint64_t steps) {
+  for (ShardRule* shard : shards_.shards()) shard->rule().CountLocalSteps(steps);
+}
+
 absl::Status ModuleLearner::TakeStep(const v1::StepParameters& step, int index, double norm) {
-  if (!rule().takes_local_steps) {
-    DISTRO_ASSIGN_OR_RETURN(const RunSpans gradients, module_->Gradients());
-    shards_.SetGradient(gradients);
-    return Learner::TakeStep(step, index, norm);
-  }
-  DISTRO_RETURN_IF_ERROR(Learner::TakeStep(step, index, norm));  // only counts the step
-  DISTRO_RETURN_IF_ERROR(module_->ScaleGradients(ClipScale(norm, step.clip_norm())));
-  DISTRO_RETURN_IF_ERROR(program_
-                             ->Ask({.kind = Request::Kind::kStep,
-                                    .rate = rule().rates(step)[index],
-                                    .local_steps = local_steps()})
-                             .status());
-  return module_->ShowMasters();
+  DISTRO_ASSIGN_OR_RETURN(const RunSpans gradients, module_->Gradients());
+  shards_.SetGradient(gradients);
+  return Learner::TakeStep(step, index, norm);
 }
 
 absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::Compress(RoundId round,
@@ -105,17 +97,9 @@ absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::Compress(RoundId round,
     shards_.SetCopy(module);
   }
   DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, Learner::Compress(round, step));
-  if (payloads.empty()) DISTRO_RETURN_IF_ERROR(ResetInnerOptimizer());
+  if (payloads.empty())
+    DISTRO_RETURN_IF_ERROR(program_->Ask({.kind = Request::Kind::kReset}).status());
   return payloads;
-}
-
-absl::Status ModuleLearner::ForgetState() {
-  DISTRO_RETURN_IF_ERROR(Learner::ForgetState());
-  return ResetInnerOptimizer();
-}
-
-absl::Status ModuleLearner::ResetInnerOptimizer() {
-  return program_->Ask({.kind = Request::Kind::kReset}).status();
 }
 
 MemoryByCategory ModuleLearner::memory() const {
@@ -134,9 +118,9 @@ MemoryByCategory ModuleLearner::memory() const {
 
 absl::Status ModuleLearner::KeepMore() {
   if (!rule().takes_local_steps) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const double kept, program_->Ask({.kind = Request::Kind::kSave,
+  DISTRO_ASSIGN_OR_RETURN(const Answer kept, program_->Ask({.kind = Request::Kind::kSave,
                                                             .local_steps = local_steps()}));
-  if (kept != 0) return absl::OkStatus();
+  if (kept.value != 0) return absl::OkStatus();
   return absl::InternalError("the program could not keep its inner optimizer's state");
 }
 

@@ -1,8 +1,7 @@
 // A learner over the tensors of a PyTorch module (module_tensors.h). It owns the replica's
 // parameters, f32 in the host's memory. The module is the worker's copy: local steps change it, and
-// it is set to the parameters when a round begins. The program's inner optimizer takes the local
-// steps: TakeStep clips the gradients of the module's masters and requests a step
-// (hand_over.h).
+// it is set to the parameters when a round begins. The program takes the local steps
+// (module_objective.h).
 //
 // Not thread-safe: the training thread owns it. Borrowed objects outlive it.
 #pragma once
@@ -40,15 +39,15 @@ class ModuleLearner final : public Learner {
   absl::Status MakeLookahead(float eta) override;
   // module <- parameters. InvalidArgument, here and below: as ModuleTensors.
   absl::Status BeginLocalSteps() override;
-  // Whether the module was set to the parameters, or to the lookahead, since the last call.
-  bool TakeBegun() { return std::exchange(begun_, false); }
   // The norm of the module's gradients.
   absl::StatusOr<double> GradientNorm() { return module_->GradientNorm(); }
 
+  // The program has taken this number of local steps.
+  void CountSteps(uint64_t steps);
+  // The module's gradient, of a rule without local steps.
   absl::Status TakeStep(const v1::StepParameters& step, int index, double norm) override;
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
                                                     const v1::StepParameters& step) override;
-  absl::Status ForgetState() override;
 
   MemoryByCategory memory() const override;
 
@@ -59,7 +58,6 @@ class ModuleLearner final : public Learner {
   absl::Status RunOnShards(absl::string_view operation, ShardWork work) override;
   absl::StatusOr<std::vector<uint64_t>> Update(
       const v1::StepParameters& step, std::shared_ptr<const DecodedRound> decoded) override;
-  absl::Status ResetInnerOptimizer();
   uint64_t local_steps() const { return holders()[0]->rule().local_steps(); }
 
   ModuleTensors* const module_;
@@ -68,7 +66,6 @@ class ModuleLearner final : public Learner {
   const HostUpdater updater_;
   TensorBuffer parameters_;
   ThreadShards shards_;
-  bool begun_ = false;
 };
 
 }  // namespace distro::worker

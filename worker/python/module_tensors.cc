@@ -234,10 +234,12 @@ absl::StatusOr<double> ModuleTensors::GradientNorm() {
   });
 }
 
-absl::Status ModuleTensors::ScaleGradients(float scale) {
+absl::StatusOr<double> ModuleTensors::ClipGradients(float clip_norm) {
   const at::NoGradGuard no_grad;
-  DISTRO_RETURN_IF_ERROR(Check());
-  return CatchTorch(kWhat, [&]() -> absl::Status {
+  DISTRO_ASSIGN_OR_RETURN(const double norm, GradientNorm());
+  if (!std::isfinite(norm)) return norm;
+  const float scale = ClipScale(norm, clip_norm);
+  return CatchTorch(kWhat, [&]() -> absl::StatusOr<double> {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       DISTRO_ASSIGN_OR_RETURN(at::Tensor gradient, GradientOf(i));
       if (HasMaster(i)) {
@@ -248,7 +250,8 @@ absl::Status ModuleTensors::ScaleGradients(float scale) {
       }
       if (scale != 1) gradient.mul_(scale);
     }
-    return Finish();
+    DISTRO_RETURN_IF_ERROR(Finish());
+    return norm;
   });
 }
 

@@ -10,7 +10,7 @@
 //   DISTRO_ASSIGN_OR_RETURN(ModuleTensors module, ModuleTensors::Create(names, parameters));
 //   module.manifest();                               // what the run must have
 //   spans = module.Elements(); ...; module.ShowElements();   // host -> master -> module
-//   module.ScaleGradients(0.5); step; module.ShowMasters();  // master -> module
+//   module.ClipGradients(1); step; module.ShowMasters();     // master -> module
 //   module.ReadElements();                           // master -> host
 //
 // The module owns its tensors; the next call returns an error if their storage was changed
@@ -69,8 +69,9 @@ class ModuleTensors {
   // The norm of all gradients together; Torch sums each tensor in f32. A missing gradient counts as
   // 0.
   absl::StatusOr<double> GradientNorm();
-  // Sets each master's gradient to the module's times `scale`. Creates a missing one with zeros.
-  absl::Status ScaleGradients(float scale);
+  // Sets each master's gradient to the module's, scaled to a norm of at most `clip_norm`; creates a
+  // missing one with zeros. Returns the norm before. If that is not finite, only returns it.
+  absl::StatusOr<double> ClipGradients(float clip_norm);
   // The module's gradients in the host's memory, as Elements; zeros for a missing one.
   absl::StatusOr<RunSpans> Gradients();
 

@@ -95,15 +95,15 @@ absl::Status Session::TakeInvite() {
   return absl::OkStatus();
 }
 
-absl::Status Session::Answer(double value) {
+absl::Status Session::Reply(const Answer& answer) {
   DISTRO_RETURN_IF_ERROR(module_.Finish());
-  return program_.Answer(value);
+  return program_.Reply(answer);
 }
 
-void Session::Close() {
+void Session::Close(const Answer& so_far) {
   module_.Finish().IgnoreError();  // the training thread meets the same failure, and reports it
   if (exchange_ != nullptr) exchange_->Stop();
-  program_.Close();
+  program_.Close(so_far);
 }
 
 void Session::Run() {
@@ -183,8 +183,7 @@ std::string Session::DescribeMemory() const {
   for (size_t i = 0; i < module_.masters().size(); ++i) {
     const ModuleTensors::Memory memory = module_.MemoryOf(i);
     const int64_t array = module_.masters()[i].numel() * static_cast<int64_t>(sizeof(float));
-    described[module_.manifest().tensors()[i].name] = {{"module", memory.module},
-                                                       {"master", memory.master},
+    described[module_.manifest().tensors()[i].name] = {{"master", memory.master},
                                                        {"host", memory.host},
                                                        {"replica", array},
                                                        {"rule", arrays * array}};

@@ -3,8 +3,8 @@
 //
 //   Session session(options, std::move(module));
 //   session.Start();
-//   while (auto request = session.Wait(timeout); ...) session.Answer(...);
-//   session.Close();                          // keeps state, leaves the run; then Wait gives kEnd
+//   while (auto request = session.Wait(timeout); ...) session.Reply(...);
+//   session.Close({});                        // keeps state, leaves the run; then Wait gives kEnd
 //
 // Call all functions on the program's thread, Start once. While a request is not answered, and
 // after kEnd, the training thread waits; only then access the run, the learner and the module.
@@ -72,19 +72,22 @@ class Session {
   absl::Status Start();
   // These are the program's side of hand_over.h. Internal also: a device failed.
   std::optional<Request> Wait(absl::Duration timeout) { return program_.Wait(timeout); }
-  absl::Status Answer(double value);
+  absl::Status Reply(const Answer& answer);
   absl::Status end_status() const { return program_.end_status(); }
-  // Makes the training thread end: further requests are only kSave and kEnd.
-  void Close();
+  // Makes the training thread end: further requests are only kSave and kEnd. The steps `so_far` of
+  // an open round are kept.
+  void Close(const Answer& so_far);
 
   // The lines logged since the last call.
   std::vector<std::string> TakeLog();
 
+  // The module's tensors, for the steps of a requested round.
+  ModuleTensors& module() { return module_; }
   // The masters, which an inner optimizer steps, by name (module_tensors.h).
   std::map<std::string, at::Tensor> Masters() const;
-  // The bytes of each parameter as JSON, by name: `module`, `master`, `host` (as
-  // ModuleTensors::Memory), `replica` for the run's parameters, and `rule` for the error buffer or
-  // momentum. Requires that kJoined was requested.
+  // The bytes of each parameter as JSON, by name: `master`, `host` (as ModuleTensors::Memory),
+  // `replica` for the run's parameters, and `rule` for the error buffer or momentum. Requires that
+  // kJoined was requested.
   std::string DescribeMemory() const;
 
   // These require that kJoined was requested. Describes the run as JSON: `config` as run.json,

@@ -132,6 +132,8 @@ class UpdateRule {
   // The number of local steps since the worker's state was created.
   virtual uint64_t local_steps() const { return 0; }
   virtual void RestoreLocalSteps(uint64_t /*steps*/) {}
+  // Adds steps that the rule's caller has taken.
+  virtual void CountLocalSteps(uint64_t /*steps*/) {}
   // Readings of this rank; nullopt if the rule has none.
   virtual std::optional<DeltaSums> sums() const { return std::nullopt; }
 };
@@ -184,8 +186,8 @@ UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
 enum class LocalStepsBy { kRule, kCaller };
 
 // The same with given tensors [tensors] for Muon (MuonTensorsOf). kCaller: the rule keeps only the
-// error buffer; TakeStep counts a step and ignores the spans; Abandon and Forget leave the
-// inner optimizer to the caller.
+// error buffer; the caller takes the steps and calls CountLocalSteps, not TakeStep; Abandon and
+// Forget leave the inner optimizer to the caller.
 UpdateRuleKind LocalDeltas(const v1::RunConfig& config, const Layout* layout,
                            std::vector<bool> by_muon, LocalStepsBy taken_by);
 

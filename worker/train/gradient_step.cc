@@ -31,6 +31,8 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     PhaseScope phase(deps_.phases, Phase::kCompress);
     DISTRO_RETURN_IF_ERROR(deps_.learner->BeginLocalSteps());
   }
+  if (deps_.objective->takes_local_steps())
+    return deps_.objective->TakeLocalSteps(slot, step, window_ends, deps_.goes_on);
   const auto may_stop_again = absl::MakeCleanup([this] { must_go_on_ = false; });
   const auto steps = static_cast<int>(deps_.learner->rule().rates(step).size());
   const auto samples = static_cast<uint32_t>(SamplesOf(slot) / steps);
@@ -40,19 +42,15 @@ absl::StatusOr<Gradient> GradientStep::TakeLocalSteps(const v1::Slot& slot,
     const absl::Duration now = clock.MonotonicNow();
     if (index > 0 && now + (now - begin) / index > window_ends) break;
     if (must_go_on_ && window_ends != absl::InfiniteDuration() && !deps_.goes_on().ok()) break;
-    const absl::StatusOr<Gradient> next =
-        GradientOf(PartOf(slot, uint64_t{samples} * index, samples), GradientAt::kCopy);
-    if (must_go_on_ && absl::IsCancelled(next.status())) break;
-    DISTRO_ASSIGN_OR_RETURN(last, next);
+    DISTRO_ASSIGN_OR_RETURN(
+        last, GradientOf(PartOf(slot, uint64_t{samples} * index, samples), GradientAt::kCopy));
     ++taken.local_steps;
     if (!last.finite) {
       ++taken.skipped_steps;
       continue;
     }
     PhaseScope phase(deps_.phases, Phase::kCompress);
-    const absl::Status moved = deps_.learner->TakeStep(step, index, last.norm);
-    if (must_go_on_ && absl::IsCancelled(moved)) break;
-    DISTRO_RETURN_IF_ERROR(moved);
+    DISTRO_RETURN_IF_ERROR(deps_.learner->TakeStep(step, index, last.norm));
     must_go_on_ = true;
     taken.loss += last.loss;
     taken.norm = last.norm;

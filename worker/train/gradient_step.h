@@ -42,9 +42,8 @@ class GradientStep {
   // the steps divide, and a learner with a copy.
   //
   // After the first step `goes_on` no longer cancels, because the inner optimizer cannot undo a
-  // step. Without a window the remaining steps are then taken. With a window, or if the objective
-  // or the learner was ended (Cancelled), no further step is taken; the changes of an interrupted
-  // step stay.
+  // step. Without a window the remaining steps are then taken; with one, no further step. If an
+  // objective that takes the steps itself ends between them, those before count.
   absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& slot, const v1::StepParameters& step,
                                           absl::Duration window_ends);
 

@@ -8,6 +8,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "distro/v1/round.pb.h"
 #include "distro/v1/run.pb.h"
 #include "worker/plan/node_options.h"
 
@@ -40,6 +42,15 @@ class Objective {
   // The mean gradient over the samples, at the parameters or at their copy.
   virtual absl::StatusOr<Gradient> GradientOf(const v1::Slot& samples, GradientAt at,
                                               GoesOn goes_on) = 0;
+  // Whether it takes local steps by itself, instead of their gradients.
+  virtual bool takes_local_steps() const { return false; }
+  // GradientStep::TakeLocalSteps, on the copy. Requires takes_local_steps().
+  virtual absl::StatusOr<Gradient> TakeLocalSteps(const v1::Slot& /*samples*/,
+                                                  const v1::StepParameters& /*step*/,
+                                                  absl::Duration /*window_ends*/,
+                                                  GoesOn /*goes_on*/) {
+    return absl::UnimplementedError("an objective that only computes gradients");
+  }
   // Whether HeldOutLoss may be called.
   virtual bool evaluates() const = 0;
   // Mean loss in nats per token, at the parameters, of the run's number of held-out samples.

@@ -35,8 +35,8 @@ TEST_F(ModuleOnGpuTest, FinishesWorkOfProgramFirst) {
   using Program = std::optional<Session>;
   const std::function<void(Program&)> ways[] = {
       [](Program& session) { EXPECT_FALSE(session->Start().ok()) << "it has no name"; },
-      [](Program& session) { EXPECT_FALSE(session->Answer(0).ok()) << "nothing is asked"; },
-      [](Program& session) { session->Close(); },
+      [](Program& session) { EXPECT_FALSE(session->Reply({}).ok()) << "nothing is asked"; },
+      [](Program& session) { session->Close({}); },
       [](Program& session) { session.reset(); },
   };
   const at::NoGradGuard no_grad;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -86,7 +87,7 @@ TEST(ModuleTensorsTest, UseFloatsAsMaster) {
   EXPECT_TRUE(module->masters()[0].is_same(tensor));
   ASSERT_TRUE(module->ShowElements().ok());
   ASSERT_TRUE(module->ReadElements().ok());
-  ASSERT_TRUE(module->ScaleGradients(1).ok());
+  EXPECT_EQ(*module->ClipGradients(1), 0);
   EXPECT_EQ(module->MemoryOf(0).module, 24);
   EXPECT_EQ(module->MemoryOf(0).master, 0);
   EXPECT_EQ(module->MemoryOf(0).host, 0);
@@ -124,8 +125,7 @@ TEST(ModuleTensorsTest, GradientsOfShortFloatsAreScaledInTheMaster) {
   const at::Tensor tensor = Parameter({4}, 0, at::kBFloat16);
   tensor.mutable_grad() = at::full({4}, 3, at::kBFloat16);
   auto module = ModuleTensors::Create({"a"}, {tensor});
-  EXPECT_EQ(*module->GradientNorm(), 6);
-  ASSERT_TRUE(module->ScaleGradients(1.0f / 3).ok());
+  EXPECT_EQ(*module->ClipGradients(2), 6);
   EXPECT_EQ(module->masters()[0].grad().data_ptr<float>()[2], 3 * (1.0f / 3));
   EXPECT_EQ(tensor.grad()[2].item<float>(), 3) << "as backward left it";
   EXPECT_THAT((*module->Gradients())[0], Each(3));
@@ -153,8 +153,19 @@ TEST(ModuleTensorsTest, GradientsAreThereAndContiguous) {
   EXPECT_THAT((*gradients)[0], ElementsAre(0, 3, 1, 4, 2, 5));
   EXPECT_THAT((*gradients)[1], ElementsAre(0, 0));
   EXPECT_FLOAT_EQ(*module->GradientNorm(), std::sqrt(55.0f));
-  ASSERT_TRUE(module->ScaleGradients(2).ok());
-  EXPECT_EQ(used.grad()[1][1].item<float>(), 8) << "which the step sees";
+  EXPECT_FLOAT_EQ(*module->ClipGradients(std::sqrt(55.0f) / 2), std::sqrt(55.0f));
+  EXPECT_FLOAT_EQ(used.grad()[1][1].item<float>(), 2) << "which the step sees";
+  EXPECT_FLOAT_EQ(*module->ClipGradients(100), std::sqrt(55.0f) / 2);
+  EXPECT_FLOAT_EQ(used.grad()[1][1].item<float>(), 2) << "no longer gradient is asked for";
+}
+
+TEST(ModuleTensorsTest, GradientsThatAreNotFiniteStay) {
+  const at::Tensor tensor = Parameter({2});
+  tensor.mutable_grad() = at::full({2}, 3, at::kFloat);
+  tensor.mutable_grad()[1] = std::numeric_limits<float>::infinity();
+  auto module = ModuleTensors::Create({"a"}, {tensor});
+  EXPECT_EQ(*module->ClipGradients(1), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(tensor.grad()[0].item<float>(), 3);
 }
 
 TEST(ModuleTensorsTest, SparseGradientsAreRefused) {

@@ -13,13 +13,12 @@ from typing import Any
 import torch
 
 from . import _files, _library
-from ._follower import Follower
-from ._lead import Lead
 from ._place import own_place
 from ._progress import show_log
 from ._ranks import ranks as find_ranks
 from ._reader import Fingerprinted
 from ._run import Run
+from ._session import Session
 
 
 def connect(
@@ -96,11 +95,8 @@ def connect(
     names, parameters = _library.trainable(model)
     named = dict(zip(names, parameters))
     ranks = find_ranks(model)
-    worker: Lead | Follower
-    own_token_file = None
-    if ranks is not None and ranks.rank > 0:
-        worker = Follower(named, ranks)
-    else:
+    session = own_token_file = None
+    if ranks.rank == 0:
         own_token_file = None if token is None else _write_token(token)
         options = {
             "aggregator": url or "",
@@ -116,9 +112,9 @@ def connect(
             "fingerprint": said or "",
             "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
         }
-        session: Any = _library.new_session(names, parameters, options, state_interval_rounds)
-        worker = Lead(session, named, state_dir, ranks)
-    run = Run(worker, model, named, said, own_token_file, ranks, on_round, place)
+        native = _library.new_session(names, parameters, options, state_interval_rounds)
+        session = Session(native, state_dir, ranks.sign_of_life)
+    run = Run(session, ranks, model, named, said, own_token_file, on_round, place)
     try:
         run.begin(timeout)
     except BaseException:

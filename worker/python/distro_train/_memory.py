@@ -31,13 +31,13 @@ class ParameterMemory:
 
     @classmethod
     def of(cls, parameter: torch.Tensor, held: Mapping[str, int]) -> ParameterMemory:
-        """From the C++ side's sizes of a parameter."""
+        """From the C++ side's sizes of a parameter, which only rank 0 has."""
         return cls(
             dtype=parameter.dtype,
             device=parameter.device,
-            module_bytes=held["module"],
-            master_bytes=held["master"],
-            host_bytes=held["host"],
-            replica_bytes=held["replica"],
-            rule_bytes=held["rule"],
+            module_bytes=parameter.nbytes,
+            master_bytes=held.get("master", 0),
+            host_bytes=held.get("host", 0),
+            replica_bytes=held.get("replica", 0),
+            rule_bytes=held.get("rule", 0),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +9,6 @@ import torch
 
 from ._inner import RunOptimizer
 from ._run import Run
-
-_log = logging.getLogger("distro_train")
 
 MakeInner = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
 
@@ -40,17 +37,16 @@ class Optimizer(torch.optim.Optimizer):
         deltas = run.config["method"] == "deltas"
         if inner is not None and not deltas:
             raise ValueError('inner: the run\'s method is "signs", whose step is its own: leave inner out')
-        self._by_run = RunOptimizer(run.masters, run.muon, run.config) if deltas and inner is None else None
-        self.inner: torch.optim.Optimizer | None = self._by_run
+        self.inner: torch.optim.Optimizer | None = None
         if inner is not None:
             self.inner = inner if isinstance(inner, torch.optim.Optimizer) else inner(list(run.masters.values()))
             _check_steps(self.inner, run)
+        elif deltas:
+            self.inner = RunOptimizer(run.masters, run.muon, run.config)
         self._run = run
+        run.attach(self.inner)
         super().__init__(list(run.named_parameters.values()), {})
-        if self.inner is not None:
-            self.param_groups = self.inner.param_groups
-            self.state = self.inner.state
-        run.attach(self)
+        self._bind()
 
     def step(self, loss: torch.Tensor | float) -> bool:  # type: ignore[override]
         """Takes one inner step along the gradients of the last batch of `run.batches`.
@@ -79,23 +75,12 @@ class Optimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         if self.inner is not None:
             self.inner.load_state_dict(state_dict)
+            self._bind()
+
+    def _bind(self) -> None:
+        if self.inner is not None:
             self.param_groups = self.inner.param_groups
             self.state = self.inner.state
-
-    def step_inner(self, rate: float) -> None:
-        """Called by the run. The gradients are clipped."""
-        if self._by_run is not None:
-            self._by_run.set_rate(rate)
-        if self.inner is not None:
-            self.inner.step()
-
-    def reset_inner(self) -> None:
-        """Called by the run when the result of the steps was not finite: resets their state."""
-        _log.warning("the inner optimizer begins anew: its steps were not finite")
-        if self._by_run is not None:
-            self._by_run.reset()
-        elif self.inner is not None:
-            self.inner.state.clear()
 
 
 def _check_steps(inner: torch.optim.Optimizer, run: Run) -> None:

@@ -1,52 +1,88 @@
-"""Communication between the processes of one worker; rank 0 talks with the aggregator."""
+"""The processes of one worker; rank 0 talks with the aggregator."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Iterable
-from typing import Any
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch
 
 from ._errors import Error
 
+First = TypeVar("First")
+Result = TypeVar("Result")
+
 #: Silence of another process after which it counts as gone. One that ends is noticed at once.
 _TIMEOUT = datetime.timedelta(minutes=5)
+_SIGN_OF_LIFE_SECONDS = 5  # between messages of rank 0 while the others wait for it
 
 
 class Ranks:
-    """The processes of torch.distributed's default group, with a group of their own for
-    everything except gradients. Every process calls the same functions in the same order. Error:
+    """The processes of a worker: this one alone, or those of torch.distributed's default group, with a group of
+    their own for everything except gradients. Every process calls the same functions in the same order. Error:
     another process has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, alone: bool) -> None:
         self._dist = torch.distributed
-        self.rank = self._dist.get_rank()
-        self.size = self._dist.get_world_size()
-        self._group: Any = self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
+        self.rank, self.size = (0, 1) if alone else (self._dist.get_rank(), self._dist.get_world_size())
+        self._group: Any = None if alone else self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
+        self._heard = 0.0
 
-    def share(self, message: Any = None) -> Any:
-        """Returns rank 0's value in every process."""
-        holder = [message]
-        self._guard(lambda: self._dist.broadcast_object_list(holder, src=0, group=self._group))
-        return holder[0]
-
-    def share_tensors(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Copies rank 0's tensors to every process, bit for bit."""
-        self._guard(lambda: self._broadcast(tensors))
+    def of_first(
+        self, first: First | None, work: Callable[[First], Result], tensors: Iterable[torch.Tensor] = ()
+    ) -> Result:
+        """Returns work(first) of rank 0, or raises its error, in every process; afterwards rank 0's `tensors` are in
+        every process, bit for bit. `first` is what only rank 0 has: None elsewhere."""
+        told: dict[str, Any] = {}
+        if first is None:
+            while not told:  # a sign of life
+                told = self._share({})
+            if "error" in told:
+                raise told["error"]
+        else:
+            try:
+                told["done"] = work(first)
+            except BaseException as error:
+                own = error if isinstance(error, (Error, ValueError)) else Error(f"rank 0: {error!r}")
+                with contextlib.suppress(Error):  # who has gone too need not hear it
+                    self._share({"error": own})
+                raise
+            self._share(told)
+        if self.size > 1:
+            self._guard(lambda: self._broadcast(tensors))
+        done: Result = told["done"]
+        return done
 
     def mean(self, value: float) -> float:
         """The mean over all processes, with the same bits in each."""
+        if self.size == 1:
+            return value
         sum_of_all = torch.tensor(value, dtype=torch.float64)
         self._guard(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
         return sum_of_all.item() / self.size
+
+    def sign_of_life(self) -> None:
+        """Rank 0 calls it again and again in `work` that waits."""
+        if time.monotonic() > self._heard + _SIGN_OF_LIFE_SECONDS:
+            self._share({})
+            self._heard = time.monotonic()
 
     def close(self) -> None:
         """Ends the group and its threads; no other function may be called afterwards. A thread of gloo
         that lets go of its last tensor while the interpreter ends aborts the process."""
         group, self._group = self._group, None
-        if self._dist.is_initialized():  # otherwise the program has ended all groups
+        if group is not None and self._dist.is_initialized():  # otherwise the program has ended all groups
             self._dist.destroy_process_group(group)
+
+    def _share(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Returns rank 0's message in every process."""
+        holder = [message]
+        if self.size > 1:
+            self._guard(lambda: self._dist.broadcast_object_list(holder, src=0, group=self._group))
+        return holder[0]
 
     def _broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
         pending, copies = [], []
@@ -71,16 +107,15 @@ class Ranks:
             raise Error(f"another process of this worker has gone: {error}") from error
 
 
-def ranks(model: torch.nn.Module) -> Ranks | None:
-    """The processes of this worker; None if there is only this one. ValueError: nobody averages the gradients of
-    the model over them."""
+def ranks(model: torch.nn.Module) -> Ranks:
+    """The processes of this worker. ValueError: nobody averages the gradients of the model over them."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
-        return None
+        return Ranks(alone=True)
     if not any(isinstance(one, torch.nn.parallel.DistributedDataParallel) for one in model.modules()):
         raise ValueError(
             f"model: the {dist.get_world_size()} processes of torch.distributed are one worker, and the gradients of "
             "all but rank 0 would be lost: give DistributedDataParallel(model); or, if each process is a worker of its "
             "own, leave init_process_group out"
         )
-    return Ranks()
+    return Ranks(alone=False)

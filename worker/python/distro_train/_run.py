@@ -7,13 +7,11 @@ import pathlib
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from ._follower import Follower
 from ._held_out import HeldOut, Loss, parts_of_held_out
-from ._lead import Lead
 from ._library import trainable
 from ._memory import ParameterMemory
 from ._module import Buffers, check
@@ -21,40 +19,42 @@ from ._place import Place
 from ._progress import Progress
 from ._ranks import Ranks
 from ._reader import Batch, Item, MapDataset, Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
-
-if TYPE_CHECKING:
-    from ._optimizer import Optimizer
+from ._session import Session
 
 
 class Run:
     """A run that this process takes part in, returned by `connect`. A context manager: leaving it
     closes the run. One thread uses it."""
 
+    # Every rank goes through the same rounds here; what only rank 0 does with the C++ side is the session's.
+
     def __init__(
         self,
-        worker: Lead | Follower,
+        session: Session | None,
+        ranks: Ranks,
         model: torch.nn.Module,
         named_parameters: dict[str, torch.nn.Parameter],
         fingerprint: str | None,
         token_file: str | None,
-        ranks: Ranks | None,
         on_round: Callable[[dict[str, Any]], None] | None,
         place: Place | None,
     ) -> None:
         self._local = place
         self._on_round = on_round
-        self._worker = worker
+        self._session = session  # of rank 0
+        self._ranks = ranks
         self._model = model
         self._fingerprint = fingerprint
         self._own_token_file = token_file
-        self._ranks = ranks
         self._at_exit = _close_later(self)
-        self._optimizer: Optimizer | None = None
+        self._has_optimizer = False
         self._progress = Progress()
         self._buffers: Buffers | None = None
         self._reader: Reader[Any, Any] | None = None
         self._held_out: HeldOut | None = None
         self._closed = False
+        self._asked = ""  # joined, round, end; empty while rank 0 waits, and after an error
+        self._steps = 0  # of the round that were taken
         self._batches = 0  # of the step: how many there are, which are given and stepped, their loss
         self._given = 0
         self._stepped = 0
@@ -63,7 +63,7 @@ class Run:
         self.named_parameters = named_parameters
         #: What the inner optimizer steps, float32, by name in the same order: the module's own tensor
         #: where that is float32, else a master copy of it on its device.
-        self.masters = worker.masters()
+        self.masters = dict(named_parameters) if session is None else session.masters(named_parameters)
         #: run.json with every default, as a dictionary.
         self.config: dict[str, Any] = {}
         #: Names of the tensors that Muon steps by default.
@@ -74,13 +74,13 @@ class Run:
     @property
     def parameters(self) -> dict[str, ParameterMemory]:
         """The memory of each trained parameter in this process, by name."""
-        held = self._worker.memory()
-        return {name: ParameterMemory.of(value, held[name]) for name, value in self.named_parameters.items()}
+        held = {} if self._session is None else self._session.memory()
+        return {name: ParameterMemory.of(value, held.get(name, {})) for name, value in self.named_parameters.items()}
 
     @property
     def done(self) -> bool:
         """Whether all rounds are over; then the module has the run's last parameters."""
-        return self._worker.asked == "end" and self._worker.ending()[0] == "OK"
+        return self._asked == "end"
 
     def batches(
         self,
@@ -120,8 +120,7 @@ class Run:
         """For programs that read by themselves: yields indices into a data set of `size` samples.
 
         ValueError: a batch_size that does not divide, or too few samples."""
-        self._held_out = None
-        self._worker.held_out(None)
+        self._evaluate_with(None, None, size, batch_size)
         return self._slots(size, batch_size, None)
 
     def save(self, folder: str) -> None:
@@ -129,13 +128,13 @@ class Run:
         the module was made: a model of transformers or peft by its save_pretrained; any other as config.json and
         model.safetensors, which has its whole state dict. Of several processes only rank 0 writes. OSError: it
         cannot be written."""
-        if self._local is None or self._local.saves:
-            self._worker.save(self._model, folder)
+        if self._session is not None and (self._local is None or self._local.saves):
+            self._session.save(self._model, folder)
 
     def summary(self) -> dict[str, Any]:
         """Readings of this process so far (docs/worker.md, "Summary"), and `batches`, the batches
         taken, with `batches_ahead`, how many of them were read ahead. Rank 0 has the worker's readings."""
-        readings = self._worker.summary()
+        readings = {} if self._session is None else self._session.summary()
         if self._reader is not None:
             readings |= {"batches": self._reader.taken, "batches_ahead": self._reader.ahead}
         return readings
@@ -146,13 +145,15 @@ class Run:
         if self._closed:
             return
         self._closed = True
+        if not self.done:
+            self._asked = ""
         atexit.unregister(self._at_exit)
         self._progress.close()
-        self._worker.close()
-        if self._local is not None and self.run_id and self._is_first():
-            self._local.keep(self.summary())
-        if self._ranks is not None:
-            self._ranks.close()
+        if self._session is not None:
+            self._session.close()
+            if self._local is not None and self.run_id:
+                self._local.keep(self.summary())
+        self._ranks.close()
         if self._own_token_file is not None:
             pathlib.Path(self._own_token_file).unlink(missing_ok=True)
 
@@ -171,18 +172,22 @@ class Run:
 
     def begin(self, timeout: float | None) -> None:
         """Waits until the run is joined. OtherModel: what the module does not train is not that of the run."""
-        found = self._worker.join(timeout)
+        joined = self._ranks.of_first(
+            self._session, lambda session: session.join(timeout), self.named_parameters.values()
+        )
+        self._asked, found = joined
         check(self._model, found["module"])
         self._buffers = Buffers(self._model)
         self.config, self.run_id = found["config"], found["run_id"]
         self.muon = frozenset(found["muon"])
 
-    def attach(self, optimizer: Optimizer) -> None:
-        """Sets the run's optimizer."""
-        if self._optimizer is not None:
+    def attach(self, inner: torch.optim.Optimizer | None) -> None:
+        """Sets the run's inner optimizer, with its saved state; None with signs."""
+        if self._has_optimizer:
             raise RuntimeError("the run has an optimizer already")
-        self._optimizer = optimizer
-        self._worker.attach(optimizer)
+        self._has_optimizer = True
+        if self._session is not None:
+            self._session.attach(inner)
 
     def take(self, loss: float) -> bool:
         """Implements Optimizer.step."""
@@ -191,6 +196,8 @@ class Run:
         if all(parameter.grad is None for parameter in self.named_parameters.values()):
             raise RuntimeError("no parameter of the run has a gradient: call loss.backward() before each step")
         self._stepped += 1
+        if self._closed:
+            return True
         self._loss += loss
         if self._stepped < self._batches:
             return False
@@ -198,47 +205,81 @@ class Run:
             for parameter in self.named_parameters.values():
                 if parameter.grad is not None:
                     parameter.grad.div_(self._batches)
-        mean = self._loss / self._batches
-        return self._advance(mean if self._ranks is None else self._ranks.mean(mean))
+        mean = self._ranks.mean(self._loss / self._batches)
+        self._steps += 1
+        ended = self._ask(lambda session: session.step(mean)) != ""
+        if ended:
+            self._begin_round()
+        self._clear_gradients()
+        if ended and self._session is not None:
+            self._progress.show(self._session.progress(), last=self.done)
+            if self._on_round is not None:
+                self._on_round(self.summary())
+        return ended
 
     def _slots(self, size: int, batch_size: int | None, reader: Reader[Any, Any] | None) -> Iterator[list[int]]:
-        if self._optimizer is None:
+        if not self._has_optimizer:
             raise RuntimeError("make distro_train.Optimizer(run) before the first batch")
-        rank, ranks = self._rank()
-        if self._worker.asked == "joined":
-            self._advance(0.0)
-        while self._worker.asked == "gradient":
+        rank, ranks = self._ranks.rank, self._ranks.size
+        if self._asked == "joined":
+            self._answer(0.0)
+            self._begin_round()
+            self._clear_gradients()
+        while self._asked == "round":
             self._check_model()
-            samples, expected = self._worker.samples(size)
-            batches = parts_of_step(samples, rank, ranks, batch_size)
-            if reader is not None and expected:
-                reader.expect(parts_of_steps(expected, len(samples), rank, ranks, batch_size))
-            self._batches, self._given, self._stepped, self._loss = len(batches), 0, 0, 0.0
-            for batch in batches:
-                self._given += 1
-                yield batch
-                if self._stepped != self._given:
-                    raise RuntimeError("Optimizer.step was not called for the last batch")
+            steps, expected = self._ranks.of_first(self._session, lambda session: session.samples(size))
+            steps, of_step = steps[self._steps :], len(steps[0])
+            if reader is not None:
+                reader.expect(parts_of_steps(expected[self._steps * of_step :], of_step, rank, ranks, batch_size))
+            for samples in steps:
+                batches = parts_of_step(samples, rank, ranks, batch_size)
+                self._batches, self._given, self._stepped, self._loss = len(batches), 0, 0, 0.0
+                for batch in batches:
+                    self._given += 1
+                    yield batch
+                    if self._stepped != self._given:
+                        raise RuntimeError("Optimizer.step was not called for the last batch")
+                if self._steps == 0 or self._asked != "round":  # the round has ended, or the run
+                    break
 
-    def _evaluate_with(self, loss: Loss | None, reader: Reader[Any, Any], size: int, batch_size: int | None) -> None:
-        first, count = self._worker.held_out(None if loss is None else size)
+    def _ask(self, work: Callable[[Session], str]) -> str:
+        """Calls `work` at rank 0, which returns what is asked next, or nothing in the middle of a round. Afterwards all
+        processes have the same module."""
+        before, self._asked = self._asked, ""
+        asked = self._ranks.of_first(self._session, work, self.named_parameters.values())
+        self._asked = asked or before
+        return asked
+
+    def _answer(self, loss: float) -> None:
+        self._ask(lambda session: session.answer(loss))
+
+    def _begin_round(self) -> None:
+        """Evaluates, where that is asked before the next round or the end. With overlap 1 the run still needs the last
+        gradient."""
+        self._steps = 0
+        if self._buffers is not None:
+            self._buffers.restore()
+        while self._asked == "evaluate":
+            assert self._held_out is not None  # otherwise the training thread was told that nobody evaluates
+            self._answer(self._ranks.mean(self._held_out.evaluate()) * self._ranks.size)
+
+    def _clear_gradients(self) -> None:
+        for parameter in self.named_parameters.values():
+            parameter.grad = None
+
+    def _evaluate_with(
+        self, loss: Loss | None, reader: Reader[Any, Any] | None, size: int, batch_size: int | None
+    ) -> None:
         self._held_out = None
-        if loss is not None and count > 0:  # none is held out: the training thread does not ask
-            rank, ranks = self._rank()
+        if loss is None or reader is None:
+            if self._session is not None:
+                self._session.held_out(None)
+            return
+        first, count = self._ranks.of_first(self._session, lambda session: session.held_out(size))
+        if count > 0:  # none is held out: the training thread does not ask
+            rank, ranks = self._ranks.rank, self._ranks.size
             batch = batch_size or max(1, self.config["samples_per_worker"] // ranks)
             self._held_out = HeldOut(self._model, loss, reader, parts_of_held_out(first, count, batch, rank, ranks))
-
-    def _evaluate(self) -> float:
-        assert self._held_out is not None  # otherwise the training thread was told that nobody evaluates
-        loss = self._held_out.evaluate()
-        return loss if self._ranks is None else self._ranks.mean(loss) * self._ranks.size
-
-    def _rank(self) -> tuple[int, int]:
-        """The rank of this process, and how many there are."""
-        return (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)
-
-    def _is_first(self) -> bool:
-        return self._rank()[0] == 0
 
     def _check_model(self) -> None:
         """RuntimeError: the module trains other parameters than when it was given to `connect`."""
@@ -249,22 +290,6 @@ class Run:
                     f"model: {name!r} was added, replaced, frozen or unfrozen after connect, and the run would not "
                     "notice: change the module before"
                 )
-
-    def _advance(self, loss: float) -> bool:
-        """Continues to the next gradient or the end, and evaluates in between. Returns whether a round ended."""
-        trains = self._worker.asked == "gradient"
-        ended = self._worker.advance(loss)
-        if ended and self._buffers is not None:
-            self._buffers.restore()
-        while self._worker.asked == "evaluate":
-            self._worker.advance(self._evaluate())
-        for parameter in self.named_parameters.values():
-            parameter.grad = None
-        if trains and ended and self._is_first():
-            self._progress.show(self._worker.progress(), last=self._worker.asked == "end")
-            if self._on_round is not None:
-                self._on_round(self.summary())
-        return ended
 
 
 def _close_later(run: Run) -> Callable[[], None]:

@@ -25,7 +25,7 @@ int64_t PiecesOfAll(absl::Span<const ShardRun> runs) {
   return pieces;
 }
 
-// None: an inner optimizer without elements only counts the steps.
+// None: an inner optimizer without elements takes no step.
 RunSpans ElementsAt(const std::vector<RunSpans>& elements, size_t array) {
   return array < elements.size() ? elements[array] : RunSpans();
 }
@@ -57,10 +57,14 @@ DeltaRule::DeltaRule(RuleShard shard, const InnerSettings& settings,
 
 absl::Status DeltaRule::TakeStep(const v1::StepParameters& step, int index, double norm,
                                  const RunSpans& gradient, const RunSpans& copy) {
-  const bool steps = elements_.size() > 1;
   const uint32_t rate = step.deltas().inner_rate_bits(index);
-  return Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm,
-              steps ? gradient : RunSpans(), steps ? copy : RunSpans());
+  return Step({.rate = std::bit_cast<float>(rate), .clip_norm = step.clip_norm()}, norm, gradient,
+              copy);
+}
+
+void DeltaRule::CountLocalSteps(uint64_t steps) {
+  sums_.inner_steps += steps;
+  inner_.RestoreSteps(inner_.steps() + steps);
 }
 
 absl::Status DeltaRule::Step(const InnerStep& step, double norm, const RunSpans& gradient,

@@ -71,6 +71,7 @@ class DeltaRule final : public UpdateRule {
   absl::Status RestorePending(const PendingUpdate& pending) override;
   uint64_t local_steps() const override { return inner_.steps(); }
   void RestoreLocalSteps(uint64_t steps) override { inner_.RestoreSteps(steps); }
+  void CountLocalSteps(uint64_t steps) override;
   std::optional<DeltaSums> sums() const override { return sums_; }
 
   // Takes a step with the gradient at `x`, whose norm over the whole model, `norm`, is finite;
