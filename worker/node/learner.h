@@ -88,7 +88,7 @@ class Learner : public AppliedLog {
   void ForgetPending() { optimizer_->ForgetPending(); }
   // Resets the rule's state and the pending update as for a new worker. FailedPrecondition: a rule
   // without local steps.
-  absl::Status ForgetState();
+  virtual absl::Status ForgetState();
   // The norm of the rule's first elements (the momentum) over the whole model, f64.
   absl::StatusOr<double> MomentumNorm();
   // Applies error feedback for the round, which was applied last, if the pending update is of this

@@ -57,8 +57,28 @@ SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
 }
 
 const char* NameOf(Request::Kind kind) {
-  constexpr const char* kNames[] = {"joined", "evaluate", "round", "reset", "save", "end"};
-  return kNames[static_cast<int>(kind)];
+  switch (kind) {
+    case Request::Kind::kJoined:
+      return "joined";
+    case Request::Kind::kEvaluate:
+      return "evaluate";
+    case Request::Kind::kRound:
+      return "round";
+    case Request::Kind::kReset:
+      return "reset";
+    case Request::Kind::kSave:
+      return "save";
+    case Request::Kind::kEnd:
+      return "end";
+  }
+  return "";
+}
+
+Answer AnswerOf(double value, double norm, int64_t steps, int64_t skipped) {
+  return {.value = value,
+          .norm = norm,
+          .steps = static_cast<int>(steps),
+          .skipped = static_cast<int>(skipped)};
 }
 
 class PythonSession final : public torch::CustomClassHolder {
@@ -85,11 +105,11 @@ class PythonSession final : public torch::CustomClassHolder {
   }
   // The fields of Answer, here and in Close.
   void Reply(double value, double norm, int64_t steps, int64_t skipped) {
-    const absl::Status status = session_.Reply({value, norm, steps, skipped});
+    const absl::Status status = session_.Reply(AnswerOf(value, norm, steps, skipped));
     TORCH_CHECK(status.ok(), std::string(status.message()));  // no argument is at fault
   }
   void Close(double value, double norm, int64_t steps, int64_t skipped) {
-    session_.Close({value, norm, steps, skipped});
+    session_.Close(AnswerOf(value, norm, steps, skipped));
   }
   Ending HowItEnded() { return EndingOf(session_.end_status()); }
 

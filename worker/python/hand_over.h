@@ -50,8 +50,8 @@ struct Answer {
   // Of kRound with local steps: the norm of the last finite step's gradient, or as above; the
   // number of steps, and of those that were skipped because loss or norm was not finite.
   double norm = 0;
-  int64_t steps = 0;
-  int64_t skipped = 0;
+  int steps = 0;
+  int skipped = 0;
 };
 
 class HandOver {

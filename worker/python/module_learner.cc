@@ -79,7 +79,7 @@ absl::Status ModuleLearner::BeginLocalSteps() {
   return module_->ShowElements();
 }
 
-void ModuleLearner::CountSteps(uint64_t steps) {
+void ModuleLearner::CountSteps(int steps) {
   for (ShardRule* shard : shards_.shards()) shard->rule().CountLocalSteps(steps);
 }
 
@@ -97,9 +97,17 @@ absl::StatusOr<std::vector<SharedBytes>> ModuleLearner::Compress(RoundId round,
     shards_.SetCopy(module);
   }
   DISTRO_ASSIGN_OR_RETURN(std::vector<SharedBytes> payloads, Learner::Compress(round, step));
-  if (payloads.empty())
-    DISTRO_RETURN_IF_ERROR(program_->Ask({.kind = Request::Kind::kReset}).status());
+  if (payloads.empty()) DISTRO_RETURN_IF_ERROR(ResetInnerOptimizer());
   return payloads;
+}
+
+absl::Status ModuleLearner::ForgetState() {
+  DISTRO_RETURN_IF_ERROR(Learner::ForgetState());
+  return ResetInnerOptimizer();
+}
+
+absl::Status ModuleLearner::ResetInnerOptimizer() {
+  return program_->Ask({.kind = Request::Kind::kReset}).status();
 }
 
 MemoryByCategory ModuleLearner::memory() const {

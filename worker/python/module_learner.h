@@ -43,11 +43,12 @@ class ModuleLearner final : public Learner {
   absl::StatusOr<double> GradientNorm() { return module_->GradientNorm(); }
 
   // The program has taken this number of local steps.
-  void CountSteps(uint64_t steps);
+  void CountSteps(int steps);
   // The module's gradient, of a rule without local steps.
   absl::Status TakeStep(const v1::StepParameters& step, int index, double norm) override;
   absl::StatusOr<std::vector<SharedBytes>> Compress(RoundId round,
                                                     const v1::StepParameters& step) override;
+  absl::Status ForgetState() override;
 
   MemoryByCategory memory() const override;
 
@@ -58,6 +59,7 @@ class ModuleLearner final : public Learner {
   absl::Status RunOnShards(absl::string_view operation, ShardWork work) override;
   absl::StatusOr<std::vector<uint64_t>> Update(
       const v1::StepParameters& step, std::shared_ptr<const DecodedRound> decoded) override;
+  absl::Status ResetInnerOptimizer();
   uint64_t local_steps() const { return holders()[0]->rule().local_steps(); }
 
   ModuleTensors* const module_;

@@ -38,8 +38,8 @@ absl::StatusOr<Gradient> ModuleObjective::TakeLocalSteps(const v1::Slot& samples
   return Gradient{.loss = answer.value,
                   .norm = answer.norm,
                   .finite = answer.skipped < answer.steps,
-                  .local_steps = static_cast<int>(answer.steps),
-                  .skipped_steps = static_cast<int>(answer.skipped)};
+                  .local_steps = answer.steps,
+                  .skipped_steps = answer.skipped};
 }
 
 absl::StatusOr<double> ModuleObjective::HeldOutLoss(HeldOutText /*which*/, GoesOn goes_on) {

@@ -183,7 +183,8 @@ std::string Session::DescribeMemory() const {
   for (size_t i = 0; i < module_.masters().size(); ++i) {
     const ModuleTensors::Memory memory = module_.MemoryOf(i);
     const int64_t array = module_.masters()[i].numel() * static_cast<int64_t>(sizeof(float));
-    described[module_.manifest().tensors()[i].name] = {{"master", memory.master},
+    described[module_.manifest().tensors()[i].name] = {{"module", memory.module},
+                                                       {"master", memory.master},
                                                        {"host", memory.host},
                                                        {"replica", array},
                                                        {"rule", arrays * array}};

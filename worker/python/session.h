@@ -85,9 +85,9 @@ class Session {
   ModuleTensors& module() { return module_; }
   // The masters, which an inner optimizer steps, by name (module_tensors.h).
   std::map<std::string, at::Tensor> Masters() const;
-  // The bytes of each parameter as JSON, by name: `master`, `host` (as ModuleTensors::Memory),
-  // `replica` for the run's parameters, and `rule` for the error buffer or momentum. Requires that
-  // kJoined was requested.
+  // The bytes of each parameter as JSON, by name: `module`, `master`, `host` (as
+  // ModuleTensors::Memory), `replica` for the run's parameters, and `rule` for the error buffer or
+  // momentum. Requires that kJoined was requested.
   std::string DescribeMemory() const;
 
   // These require that kJoined was requested. Describes the run as JSON: `config` as run.json,
