@@ -51,6 +51,7 @@ USES = {
     "server/log": "kernels/replica common/feed common/run/round",  # what a run is, its method too
     "server/session": "common/run common/net/wire",
     "server/round": "server/log server/session",
+    "server/local": "common/client/exchange server/round",  # a run inside one process, for bench and tests
     "server/call": "server/limits server/round",  # what a call does, without gRPC
     "server/service": "server/auth server/call server/options",
     "server/metrics": "common/net/telemetry server/service",  # observes it; it does not know it
