@@ -41,7 +41,6 @@ USES = {
     "common/client/exchange": "common/feed",
     "common/client/follow": "common/client common/client/exchange",
     "common/client/member": "common/client/follow",
-    "common/simulation": "common/model/checkpoint common/client/exchange common/run/round",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/limits": "common/base",
     "server/connections": "server/limits",  # below gRPC, which gets its sockets from here
@@ -97,14 +96,14 @@ USES = {
     "tests/worker/metrics": "tests/testing/worker",
     "tests/worker/rules": "tests/testing/worker",
     "tests/worker/state": "tests/testing/worker",
-    "tests/worker/train": "common/simulation tests/testing/worker",
+    "tests/worker/train": "server/local tests/testing/worker",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/worker/python": "tests/testing/worker tests/worker/fsdp",  # the model of GPUs
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl": "tests/server/service tests/tools/archiver",  # the commands against a whole aggregator, and an archive
     "tests/tools/archiver": "tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
-    "tests/integration": "common/simulation server worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
+    "tests/integration": "server server/local worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
     "tests/compatibility": "common/base/process worker/model",
     "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/net/http",
     "bench": "bench/wire server worker",
