@@ -22,7 +22,7 @@ namespace {
 // One training run with All-Reduce, from the run's initial model.
 class Baseline {
  public:
-  Baseline(const LocalRun& run, const SampleReader& samples, const Model& model,
+  Baseline(const server::RunIdentity& run, const SampleReader& samples, const Model& model,
            const BaselineOptions& options, std::vector<InnerTensor> tensors)
       : run_(run),
         config_(run.config),
@@ -35,7 +35,7 @@ class Baseline {
         gradient_(*run.layout) {}
 
   absl::StatusOr<Curve> Train() {
-    DISTRO_RETURN_IF_ERROR(ReadSnapshot(run_.snapshot_path, layout_, &parameters_));
+    DISTRO_RETURN_IF_ERROR(ReadSnapshot(run_.initial_snapshot_path, layout_, &parameters_));
     Curve curve(config_.rounds());
     DISTRO_RETURN_IF_ERROR(Evaluate(0, &curve));
     const uint64_t interval = config_.evaluation_interval_rounds();
@@ -90,7 +90,7 @@ class Baseline {
     return absl::OkStatus();
   }
 
-  const LocalRun& run_;
+  const server::RunIdentity& run_;
   const v1::RunConfig& config_;
   const Layout& layout_;
   const SampleReader& samples_;
@@ -140,7 +140,7 @@ void BaselineOptimizer::Sgd(int tensor, double eta, absl::Span<const float> grad
   }
 }
 
-absl::StatusOr<Curve> RunBaseline(const LocalRun& run, const TokenSource& tokens,
+absl::StatusOr<Curve> RunBaseline(const server::RunIdentity& run, const TokenSource& tokens,
                                   const BaselineOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const Architecture> architecture,
                           ParseModelConfig(run.model_config_json));

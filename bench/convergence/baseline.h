@@ -12,8 +12,8 @@
 #include "bench/convergence/curve.h"
 #include "common/model/layout/layout.h"
 #include "common/model/layout/tensor_buffer.h"
-#include "common/simulation/local_aggregator.h"
 #include "distro/v1/run.pb.h"
+#include "server/log/run_identity.h"
 #include "worker/data/token_file.h"
 #include "worker/rules/deltas/inner_optimizer.h"
 #include "worker/rules/host_backends.h"
@@ -57,7 +57,7 @@ class BaselineOptimizer {
 
 // Trains the run and returns its curve. Bytes are those of a ring All-Reduce of bf16 gradients, 2
 // (W - 1) / W * 2 P each way a round and a worker. Statuses as of Model and SampleReader.
-absl::StatusOr<Curve> RunBaseline(const LocalRun& run, const TokenSource& tokens,
+absl::StatusOr<Curve> RunBaseline(const server::RunIdentity& run, const TokenSource& tokens,
                                   const BaselineOptions& options);
 
 }  // namespace distro::worker

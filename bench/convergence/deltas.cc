@@ -26,7 +26,7 @@ namespace {
 
 class DeltasRun {
  public:
-  DeltasRun(const LocalRun& run, const SampleReader& samples, const Model& model,
+  DeltasRun(const server::RunIdentity& run, const SampleReader& samples, const Model& model,
             const Architecture& architecture, const DeltasSettings& settings, int threads)
       : run_(run),
         config_(run.config),
@@ -50,7 +50,7 @@ class DeltasRun {
   }
 
   absl::StatusOr<DeltasLearned> Train() {
-    DISTRO_RETURN_IF_ERROR(ReadSnapshot(run_.snapshot_path, layout_, &parameters_));
+    DISTRO_RETURN_IF_ERROR(ReadSnapshot(run_.initial_snapshot_path, layout_, &parameters_));
     Curve curve(config_.rounds());
     DISTRO_RETURN_IF_ERROR(Evaluate(0, &curve));
     uint64_t evaluated = 0;
@@ -185,7 +185,7 @@ class DeltasRun {
     return absl::OkStatus();
   }
 
-  const LocalRun& run_;
+  const server::RunIdentity& run_;
   const v1::RunConfig& config_;
   const Layout& layout_;
   const DeltasSettings settings_;
@@ -202,7 +202,7 @@ class DeltasRun {
   std::optional<DeltasOutcome> held_;  // with overlap: what is not applied yet
 };
 
-absl::Status Check(const LocalRun& run, const DeltasSettings& settings) {
+absl::Status Check(const server::RunIdentity& run, const DeltasSettings& settings) {
   if (run.layout->segments() != 1)
     return absl::InvalidArgumentError("the lab combines one segment: raise segment_blocks");
   for (const auto& [name, numbers] : {std::pair{"first_round", &settings.first_round},
@@ -219,7 +219,7 @@ absl::Status Check(const LocalRun& run, const DeltasSettings& settings) {
 
 }  // namespace
 
-absl::StatusOr<DeltasLearned> RunDeltas(const LocalRun& run, const TokenSource& tokens,
+absl::StatusOr<DeltasLearned> RunDeltas(const server::RunIdentity& run, const TokenSource& tokens,
                                         const DeltasSettings& settings, int threads) {
   DISTRO_RETURN_IF_ERROR(Check(run, settings));
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<const Architecture> architecture,

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/convergence/curve.h"
 #include "bench/convergence/deltas_settings.h"
-#include "common/simulation/local_aggregator.h"
+#include "server/log/run_identity.h"
 #include "worker/data/token_file.h"
 
 namespace distro::worker {
@@ -25,7 +25,7 @@ struct DeltasLearned {
 // kept_per_block and beta are those of the settings. Bytes are those of the first worker. Requires
 // threads >= 1. InvalidArgument: more than one segment, or settings that do not fit the run. Other
 // statuses as of Model and SampleReader.
-absl::StatusOr<DeltasLearned> RunDeltas(const LocalRun& run, const TokenSource& tokens,
+absl::StatusOr<DeltasLearned> RunDeltas(const server::RunIdentity& run, const TokenSource& tokens,
                                         const DeltasSettings& settings, int threads);
 
 }  // namespace distro::worker

@@ -29,8 +29,7 @@
 #include "common/base/process/command_line.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
-#include "common/simulation/local_run.h"
-#include "kernels/replica/replica.h"
+#include "server/local/local_aggregator.h"
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"
 
@@ -191,7 +190,7 @@ absl::StatusOr<BaselineMethod> BaselineOf(const std::string& method) {
   return absl::InvalidArgumentError("--method: is one of distro, deltas, adamw, muon, sgd");
 }
 
-absl::StatusOr<Curve> TrainWithDeltas(const Options& options, const LocalRun& run,
+absl::StatusOr<Curve> TrainWithDeltas(const Options& options, const server::RunIdentity& run,
                                       const TokenSource& tokens) {
   if (options.threads < 1) return absl::InvalidArgumentError("--threads: must be 1 or more");
   DISTRO_ASSIGN_OR_RETURN(const DeltasSettings settings, ParseDeltasSettings(options.deltas));
@@ -205,8 +204,8 @@ absl::StatusOr<Curve> Train(const Options& options, const v1::RunConfig& config,
                             const std::string& folder) {
   DISTRO_ASSIGN_OR_RETURN(const TokenSource tokens, OpenTokens(options.data, TokenFormat::kAuto));
   DISTRO_ASSIGN_OR_RETURN(
-      LocalRun run,
-      MakeLocalRun(config, options.model, folder + "/initial.safetensors", StateHashOnCpu));
+      server::RunIdentity run,
+      server::MakeLocalRun(config, options.model, folder + "/initial.safetensors"));
   if (options.method == "distro") {
     DISTRO_ASSIGN_OR_RETURN(std::vector<LabLink> links, Links(options, config));
     return RunVirtualWorkers(

@@ -7,11 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "common/simulation/local_exchange.h"
+#include "server/local/local_aggregator.h"
+#include "server/local/local_exchange.h"
 #include "worker/model/model.h"
 #include "worker/train/node_workload.h"
 #include "worker/train/training_run.h"
@@ -51,12 +53,12 @@ struct Worker {
 };
 
 // `curve` is set for the first worker, otherwise nullptr.
-absl::Status Train(const Worker& worker, const TokenSource& tokens, LocalAggregator* aggregator,
-                   Curve* curve) {
+absl::Status Train(const Worker& worker, const TokenSource& tokens,
+                   server::LocalAggregator* aggregator, Curve* curve) {
   SetTorchThreads(1);
   Log log(LogLevel::kWarning);
   PhaseClock phases(Clock::Real());
-  LocalExchange local(aggregator);
+  server::LocalExchange local(aggregator);
   LabExchange exchange(&local, worker.link);
   DISTRO_RETURN_IF_ERROR(CreateFolders(worker.folder));
   Trainer::Observer observer = [](const TrainSummary&) {};
@@ -81,12 +83,15 @@ absl::Status Train(const Worker& worker, const TokenSource& tokens, LocalAggrega
 
 }  // namespace
 
-absl::StatusOr<Curve> RunVirtualWorkers(LocalRun run, const TokenSource& tokens,
+absl::StatusOr<Curve> RunVirtualWorkers(server::RunIdentity run, const TokenSource& tokens,
                                         const VirtualWorkersOptions& options,
                                         const std::string& folder) {
   Curve curve(run.config.rounds());
-  LocalAggregator aggregator(std::move(run));
-  std::vector<absl::Status> statuses(options.links.size());
+  run.config.set_min_workers(run.config.start_workers());
+  DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<server::LocalAggregator> aggregator,
+                          server::LocalAggregator::Create(run));
+  absl::Mutex mu;
+  absl::Status failure;  // the first
   std::vector<std::thread> threads;
   for (size_t i = 0; i < options.links.size(); ++i) {
     threads.emplace_back([&, i] {
@@ -96,11 +101,16 @@ absl::StatusOr<Curve> RunVirtualWorkers(LocalRun run, const TokenSource& tokens,
                              .folder = absl::StrCat(folder, "/", i),
                              .link = link,
                              .micro_batch_samples = options.micro_batch_samples};
-      statuses[i] = Train(worker, tokens, &aggregator, i == 0 ? &curve : nullptr);
+      const absl::Status status =
+          Train(worker, tokens, aggregator.get(), i == 0 ? &curve : nullptr);
+      if (status.ok()) return;
+      const absl::MutexLock lock(&mu);
+      failure.Update(status);
+      aggregator->rounds().Stop();  // the others would wait for this worker
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const absl::Status& status : statuses) DISTRO_RETURN_IF_ERROR(status);
+  DISTRO_RETURN_IF_ERROR(failure);
   return curve;
 }
 

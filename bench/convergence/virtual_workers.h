@@ -1,5 +1,5 @@
 // The measured run: W workers in threads of one process. All is as in a real run, except that the
-// exchange is local (common/simulation/local_aggregator.h), with a LabExchange for each worker.
+// exchange is local (server/local/local_aggregator.h), with a LabExchange for each worker.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "bench/convergence/curve.h"
 #include "bench/convergence/lab_exchange.h"
-#include "common/simulation/local_aggregator.h"
+#include "server/log/run_identity.h"
 #include "worker/data/token_file.h"
 
 namespace distro::worker {
@@ -19,8 +19,9 @@ struct VirtualWorkersOptions {
 };
 
 // Trains the run, whose start_workers is W. The curve is that of the first worker; every worker's
-// parameters are the same bits. `folder` is scratch space.
-absl::StatusOr<Curve> RunVirtualWorkers(LocalRun run, const TokenSource& tokens,
+// parameters are the same bits. No worker is quarantined, whatever it sends, since that would leave
+// fewer than min_workers. `folder` is scratch space.
+absl::StatusOr<Curve> RunVirtualWorkers(server::RunIdentity run, const TokenSource& tokens,
                                         const VirtualWorkersOptions& options,
                                         const std::string& folder);
 

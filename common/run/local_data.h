@@ -1,6 +1,5 @@
 // Runs in which each worker trains on its own tokens (docs/local_data.md): what workers say at
-// Join, and the weights of their updates. Pure functions, used by the aggregator and by
-// LocalAggregator.
+// Join, and the weights of their updates. Pure functions.
 #pragma once
 
 #include <cstdint>

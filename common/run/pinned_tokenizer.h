@@ -1,5 +1,5 @@
 // Compares the tokenizer of a worker's data with the one pinned by the run (`tokenizer_sha256`).
-// Pure; used by the aggregator and by LocalAggregator.
+// Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // A run over gRPC and the same run in one process, when everyone is included: not a bit differs,
-// neither in the parameters nor in any worker's momentum. The log that the aggregator leaves gives
-// the same parameters again.
+// neither in the parameters nor in any worker's momentum. Both have the same rounds, but only one
+// has a network, threads of its own and a clock. The log that the aggregator leaves gives the same
+// parameters again.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,12 +17,11 @@
 #include "common/client/member/grpc_exchange.h"
 #include "common/model/checkpoint/hf_folder.h"
 #include "common/run/run_config.h"
-#include "common/simulation/local_exchange.h"
-#include "common/simulation/local_run.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 #include "server/aggregator_server.h"
+#include "server/local/local_exchange.h"
 #include "tests/testing/worker/training.h"
 #include "tools/distroctl/replay_log.h"
 
@@ -53,11 +53,11 @@ std::vector<WorkerResult> Train(const TinyRun& tiny, int workers, const MakeExch
 }
 
 std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config) {
-  LocalAggregator aggregator(*MakeLocalRun(config, tiny.checkpoint_dir(),
-                                           tiny.File("initial.safetensors"), StateHashOnCpu));
+  const auto aggregator = *server::LocalAggregator::Create(
+      *server::MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors")));
   return Train(
       tiny, static_cast<int>(config.start_workers()),
-      [&] { return std::make_unique<LocalExchange>(&aggregator); }, "");
+      [&] { return std::make_unique<server::LocalExchange>(aggregator.get()); }, "");
 }
 
 class Aggregator {

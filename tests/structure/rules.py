@@ -41,7 +41,6 @@ USES = {
     "common/client/exchange": "common/feed",
     "common/client/follow": "common/client common/client/exchange",
     "common/client/member": "common/client/follow",
-    "common/simulation": "common/model/checkpoint common/client/exchange common/run/round",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/limits": "common/base",
     "server/connections": "server/limits",  # below gRPC, which gets its sockets from here
@@ -51,6 +50,7 @@ USES = {
     "server/log": "kernels/replica common/feed common/run/round",  # what a run is, its method too
     "server/session": "common/run common/net/wire",
     "server/round": "server/log server/session",
+    "server/local": "common/client/exchange server/round",  # a run inside one process, for bench and tests
     "server/call": "server/limits server/round",  # what a call does, without gRPC
     "server/service": "server/auth server/call server/options",
     "server/metrics": "common/net/telemetry server/service",  # observes it; it does not know it
@@ -96,18 +96,18 @@ USES = {
     "tests/worker/metrics": "tests/testing/worker",
     "tests/worker/rules": "tests/testing/worker",
     "tests/worker/state": "tests/testing/worker",
-    "tests/worker/train": "common/simulation tests/testing/worker",
+    "tests/worker/train": "server/local tests/testing/worker",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/worker/python": "tests/testing/worker tests/worker/fsdp",  # the model of GPUs
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl": "tests/server/service tests/tools/archiver",  # the commands against a whole aggregator, and an archive
     "tests/tools/archiver": "tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
-    "tests/integration": "common/simulation server worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
+    "tests/integration": "server server/local worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
     "tests/compatibility": "common/base/process worker/model",
     "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/net/http",
-    "bench": "bench/wire common/simulation server worker",
-    "bench/convergence": "bench/wire common/simulation worker",
+    "bench": "bench/wire server worker",
+    "bench/convergence": "bench/wire server/local worker",
     "bench/wire": "common/method common/base/process",
     "tests/bench": "bench/convergence bench/wire worker tests/testing/worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/model/checkpoint",

@@ -1,5 +1,4 @@
-// The learning rate of each step of a run. Pure functions, used by the aggregator and by
-// LocalAggregator, so that both produce the same run.
+// The learning rate of each step of a run. Pure functions.
 #pragma once
 
 #include <cstdint>

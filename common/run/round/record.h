@@ -1,6 +1,6 @@
 // Makes the record of a round: the workers with samples, the included updates, and the result of
-// each segment. The aggregator, LocalAggregator and tests make their records here, so that all are
-// the same (docs/protocol.md, "A round"). Pure; plain data.
+// each segment. The aggregator and tests make their records here, so that all are the same
+// (docs/protocol.md, "A round"). Pure; plain data.
 //
 //   SlotPlan plan = PlanOf(start);                        // or of MakeStartHeader()
 //   ...                                                   // the round continues

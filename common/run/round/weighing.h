@@ -1,6 +1,5 @@
 // Checks the claim of an update, and computes its weight (docs/algorithm.md, "Combining";
-// docs/speeds.md; docs/local_data.md). Used by the aggregator and LocalAggregator. Pure; plain
-// data.
+// docs/speeds.md; docs/local_data.md). Pure; plain data.
 //
 //   const Weighing weighing = WeighingOf(config);
 //   CheckClaim(weighing, claim, slot)                      // of each update

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "common/model/layout/layout.h"
-#include "common/simulation/local_run.h"
-#include "kernels/replica/replica.h"
+#include "server/local/local_aggregator.h"
 #include "tests/testing/worker/training.h"
 #include "worker/model/model.h"
 
@@ -46,8 +45,8 @@ TEST_P(BaselineTest, LearnsAndCountsTheBytesOfAnAllReduce) {
   const testing::TinyRun tiny;
   v1::RunConfig config = tiny.Config(/*workers=*/4, /*rounds=*/30, /*overlap=*/0);
   config.set_peak_learning_rate(GetParam() == BaselineMethod::kSgd ? 0.3 : 0.01);
-  const LocalRun run = *MakeLocalRun(config, tiny.checkpoint_dir(),
-                                     tiny.File("initial.safetensors"), StateHashOnCpu);
+  const server::RunIdentity run =
+      *server::MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors"));
   const TokenSource tokens = *OpenTokens(tiny.text_path(), TokenFormat::kAuto);
   const absl::StatusOr<Curve> curve = RunBaseline(run, tokens, {.method = GetParam()});
   ASSERT_TRUE(curve.ok()) << curve.status();

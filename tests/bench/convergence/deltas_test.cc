@@ -7,10 +7,9 @@
 #include "bench/convergence/delta_bytes.h"
 #include "common/method/deltas/scale.h"
 #include "common/run/run_config.h"
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
+#include "server/local/local_aggregator.h"
 #include "tests/testing/worker/training.h"
 #include "worker/model/model.h"
 
@@ -41,12 +40,11 @@ class DeltasTest : public ::testing::Test {
  protected:
   DeltasTest() { SetTorchThreads(1); }
 
-  LocalRun Run(int workers, uint64_t steps = 30) const {
+  server::RunIdentity Run(int workers, uint64_t steps = 30) const {
     v1::RunConfig config = tiny_.Config(workers, steps, /*overlap=*/0);
     config.set_peak_learning_rate(0.01);
     config.set_segment_blocks(kDefaultSegmentBlocks);
-    return *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
-                         StateHashOnCpu);
+    return *server::MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"));
   }
   // With AdamW inside: under a sanitizer Muon's products take most of a run.
   DeltasLearned Learn(const std::string& json, int workers = 4, int threads = 1) const {
@@ -55,7 +53,7 @@ class DeltasTest : public ::testing::Test {
     return LearnAs(settings, workers, threads);
   }
   DeltasLearned LearnAs(const DeltasSettings& settings, int workers, int threads = 1) const {
-    const LocalRun run = Run(workers);
+    const server::RunIdentity run = Run(workers);
     const TokenSource tokens = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
     auto learned = RunDeltas(run, tokens, settings, threads);
     EXPECT_TRUE(learned.ok()) << learned.status();
@@ -88,7 +86,7 @@ TEST_F(DeltasTest, MessagesGiveWhatTheRealArithmeticGives) {
 }
 
 TEST_F(DeltasTest, EverythingOfOneWorkerIsTheAllReduceOfOneWorker) {
-  const LocalRun run = Run(1);
+  const server::RunIdentity run = Run(1);
   const TokenSource tokens = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
   const double reduced = LossOf(*RunBaseline(run, tokens, {.method = BaselineMethod::kAdamW}));
   const DeltasLearned dense =

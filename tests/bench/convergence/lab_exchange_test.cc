@@ -11,8 +11,7 @@
 #include "bench/convergence/virtual_workers.h"
 #include "bench/wire/plain_votes.h"
 #include "common/base/file.h"
-#include "common/simulation/local_run.h"
-#include "kernels/replica/replica.h"
+#include "server/local/local_aggregator.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/worker/training.h"
 
@@ -25,9 +24,9 @@ constexpr uint64_t kRounds = 8;
 // The last point of a run of three workers with these links.
 CurvePoint TrainOver(const std::vector<LabLink>& links) {
   const testing::TinyRun tiny;
-  const LocalRun run =
-      *MakeLocalRun(tiny.Config(kWorkers, kRounds, /*overlap=*/0), tiny.checkpoint_dir(),
-                    tiny.File("initial.safetensors"), StateHashOnCpu);
+  const server::RunIdentity run =
+      *server::MakeLocalRun(tiny.Config(kWorkers, kRounds, /*overlap=*/0), tiny.checkpoint_dir(),
+                            tiny.File("initial.safetensors"));
   const TokenSource tokens = *OpenTokens(tiny.text_path(), TokenFormat::kAuto);
   const absl::StatusOr<Curve> curve =
       RunVirtualWorkers(run, tokens, {.links = links}, tiny.File("scratch"));

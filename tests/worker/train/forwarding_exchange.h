@@ -4,15 +4,14 @@
 #include <string>
 #include <utility>
 
-#include "common/simulation/local_aggregator.h"
-#include "common/simulation/local_exchange.h"
+#include "server/local/local_exchange.h"
 
 namespace distro::worker {
 
 // Passes everything on.
 class ForwardingExchange : public Exchange {
  public:
-  explicit ForwardingExchange(LocalAggregator* aggregator) : inner_(aggregator) {}
+  explicit ForwardingExchange(server::LocalAggregator* aggregator) : inner_(aggregator) {}
 
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override {
     return inner_.Join(request);
@@ -39,7 +38,7 @@ class ForwardingExchange : public Exchange {
   TransferStats stats() const override { return inner_.stats(); }
 
  protected:
-  LocalExchange inner_;
+  server::LocalExchange inner_;
 };
 
 }  // namespace distro::worker

@@ -7,12 +7,10 @@
 #include "common/base/file.h"
 #include "common/run/run_config.h"
 #include "common/run/sample_pool.h"
-#include "common/simulation/local_aggregator.h"
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
+#include "tests/worker/train/local_aggregator.h"
 #include "tests/worker/train/recording_exchange.h"
 #include "worker/data/token_file.h"
 #include "worker/train/sample_reader.h"
@@ -48,9 +46,8 @@ class LocalDataTest : public ::testing::Test {
   // Of workers with these texts.
   std::vector<WorkerSetup> Setups(const v1::RunConfig& config,
                                   const std::vector<std::string>& texts) {
-    aggregator_ = std::make_unique<LocalAggregator>(*MakeLocalRun(
-        config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"), StateHashOnCpu));
     exchanges_.clear();
+    aggregator_ = Aggregate(tiny_, config);
     std::vector<WorkerSetup> setups;
     for (size_t i = 0; i < texts.size(); ++i) {
       const std::string name(1, static_cast<char>('a' + i));
@@ -73,7 +70,7 @@ class LocalDataTest : public ::testing::Test {
 
   const TinyRun tiny_;
   const TokenSource tokens_ = *OpenTokens(tiny_.text_path(), TokenFormat::kAuto);
-  std::unique_ptr<LocalAggregator> aggregator_;
+  std::unique_ptr<server::LocalAggregator> aggregator_;
   std::vector<std::unique_ptr<RecordingExchange>> exchanges_;
 };
 

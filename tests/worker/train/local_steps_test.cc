@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "common/run/sample_pool.h"
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
+#include "tests/worker/train/local_aggregator.h"
 #include "tests/worker/train/recording_exchange.h"
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"
@@ -35,15 +34,21 @@ constexpr int kMicroBatch = 2, kSamples = 4;  // of a step
 // for the second time, before it sends.
 class ClosesTooEarly final : public RecordingExchange {
  public:
-  using RecordingExchange::RecordingExchange;
+  explicit ClosesTooEarly(server::LocalAggregator* aggregator)
+      : RecordingExchange(aggregator),
+        state_hash_(aggregator->run().initial_snapshot.state_hash()) {}
   bool Ready() override {
     if (rounds.size() == 1 && ++looks_ == 2) {
-      inner_.Upload({.round = rounds[0].opened.round, .abstain = true, .payloads = {}});
+      inner_.Upload({.round = rounds[0].opened.round,
+                     .state_hash = state_hash_,
+                     .abstain = true,
+                     .payloads = {}});
     }
     return inner_.Ready();
   }
 
  private:
+  const uint64_t state_hash_;
   int looks_ = 0;
 };
 
@@ -52,7 +57,7 @@ class ClosesTooEarly final : public RecordingExchange {
 class AnnouncesAgain final : public ForwardingExchange {
  public:
   using Change = std::function<void(v1::RoundOpen*)>;
-  AnnouncesAgain(LocalAggregator* aggregator, std::vector<Change> changes)
+  AnnouncesAgain(server::LocalAggregator* aggregator, std::vector<Change> changes)
       : ForwardingExchange(aggregator), changes_(std::move(changes)) {}
 
   absl::StatusOr<RoundEvent> Next() override {
@@ -84,7 +89,7 @@ class AnnouncesAgain final : public ForwardingExchange {
 // The same worker by hand, with a node of its own.
 class ByHand {
  public:
-  ByHand(const TinyRun& tiny, const LocalRun& run)
+  ByHand(const TinyRun& tiny, const server::RunIdentity& run)
       : layout_(run.layout),
         tokens_(*OpenTokens(tiny.text_path(), TokenFormat::kAuto)),
         samples_(*SampleReader::Create(&tokens_, run.config)),
@@ -97,7 +102,7 @@ class ByHand {
                                            .copy = true,
                                            .micro_batch_samples = kMicroBatch,
                                            .sequence_length = 16})) {
-    EXPECT_TRUE(node_->Load(run.snapshot_path, RoundId(0), 0).ok());
+    EXPECT_TRUE(node_->Load(run.initial_snapshot_path, RoundId(0), 0).ok());
   }
 
   // Step h is over samples [4 h, 4 h + 4) of the slot. `steps`: 0: all.
@@ -146,9 +151,8 @@ std::vector<std::string> BytesOf(const std::vector<SharedBytes>& payloads) {
 
 class LocalStepsTest : public ::testing::Test {
  protected:
-  LocalRun MakeRun(uint32_t local_steps, uint64_t rounds = 2) const {
-    return *MakeLocalRun(tiny_.DeltaConfig(1, rounds, local_steps), tiny_.checkpoint_dir(),
-                         tiny_.File("initial.safetensors"), StateHashOnCpu);
+  server::RunIdentity MakeRun(uint32_t local_steps, uint64_t rounds = 2) const {
+    return LocalRunOf(tiny_, tiny_.DeltaConfig(1, rounds, local_steps));
   }
   WorkerResult Train(Exchange* exchange) const {
     return TrainWorker(tiny_,
@@ -160,9 +164,9 @@ class LocalStepsTest : public ::testing::Test {
 
 TEST_F(LocalStepsTest, ReadConsecutiveEqualPartsOfTheSlot) {
   for (const uint32_t local_steps : {1, 3}) {
-    const LocalRun run = MakeRun(local_steps);
-    LocalAggregator aggregator(run);
-    RecordingExchange exchange(&aggregator);
+    const server::RunIdentity run = MakeRun(local_steps);
+    const auto aggregator = *server::LocalAggregator::Create(run);
+    RecordingExchange exchange(aggregator.get());
     const WorkerResult result = Train(&exchange);
     ASSERT_TRUE(result.status.ok()) << result.status;
     ByHand by_hand(tiny_, run);
@@ -185,10 +189,9 @@ TEST_F(LocalStepsTest, ReadConsecutiveEqualPartsOfTheSlot) {
 TEST_F(LocalStepsTest, TakeAsManyAsFitIntoTheWindow) {
   v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/3, /*local_steps=*/3);
   config.mutable_round_window()->set_seconds(3600);
-  const LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(),
-                                     tiny_.File("initial.safetensors"), StateHashOnCpu);
-  LocalAggregator aggregator(run);
-  RecordingExchange exchange(&aggregator);
+  const server::RunIdentity run = LocalRunOf(tiny_, config);
+  const auto aggregator = *server::LocalAggregator::Create(run);
+  RecordingExchange exchange(aggregator.get());
   exchange.change_open = [](RoundId round, v1::RoundOpen* open) {
     if (round == RoundId(0)) open->mutable_window()->set_seconds(0);
   };
@@ -227,8 +230,8 @@ TEST_F(LocalStepsTest, StepsOfASlotThatIsAnothersNowAreTakenAgainOnTheOwnOne) {
     uint64_t steps;
   };
   for (const Case& c : {Case{{}, 6}, Case{{same}, 6}, Case{{other}, 8}, Case{{same, none}, 8}}) {
-    LocalAggregator aggregator(MakeRun(/*local_steps=*/2, /*rounds=*/3));
-    AnnouncesAgain exchange(&aggregator, c.changes);
+    const auto aggregator = Aggregate(tiny_, tiny_.DeltaConfig(1, /*rounds=*/3, /*local_steps=*/2));
+    AnnouncesAgain exchange(aggregator.get(), c.changes);
     const WorkerResult result = Train(&exchange);
     ASSERT_TRUE(result.status.ok()) << result.status;
     EXPECT_EQ(result.summary.deltas->inner_steps, c.steps);
@@ -241,10 +244,10 @@ TEST_F(LocalStepsTest, StepsOfASlotThatIsAnothersNowAreTakenAgainOnTheOwnOne) {
 TEST_F(LocalStepsTest, WithLocalDataAnotherSlotOfAsManySamplesIsTheSame) {
   v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/3, /*local_steps=*/2);
   config.set_data(v1::DATA_LOCAL);
-  LocalAggregator aggregator(*MakeLocalRun(config, tiny_.checkpoint_dir(),
-                                           tiny_.File("initial.safetensors"), StateHashOnCpu));
-  AnnouncesAgain exchange(
-      &aggregator, {[](v1::RoundOpen* open) { open->mutable_slots(0)->set_first_sample(1000); }});
+  const auto aggregator = Aggregate(tiny_, config);
+  AnnouncesAgain exchange(aggregator.get(), {[](v1::RoundOpen* open) {
+                            open->mutable_slots(0)->set_first_sample(1000);
+                          }});
   const WorkerResult result = TrainWorker(tiny_, {.name = "w0",
                                                   .exchange = &exchange,
                                                   .micro_batch_samples = kMicroBatch,
@@ -257,18 +260,17 @@ TEST_F(LocalStepsTest, WithLocalDataAnotherSlotOfAsManySamplesIsTheSame) {
 TEST_F(LocalStepsTest, RefuseOpenWithoutWindow) {
   v1::RunConfig config = tiny_.DeltaConfig(1, /*rounds=*/2, /*local_steps=*/2);
   config.mutable_round_window()->set_seconds(3600);
-  LocalAggregator aggregator(*MakeLocalRun(config, tiny_.checkpoint_dir(),
-                                           tiny_.File("initial.safetensors"), StateHashOnCpu));
-  RecordingExchange exchange(&aggregator);
+  const auto aggregator = Aggregate(tiny_, config);
+  RecordingExchange exchange(aggregator.get());
   exchange.change_open = [](RoundId, v1::RoundOpen* open) { open->clear_window(); };
   const WorkerResult result = Train(&exchange);
   EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << result.status;
 }
 
 TEST_F(LocalStepsTest, KeepLateStepsInBuffer) {
-  const LocalRun run = MakeRun(2);
-  LocalAggregator aggregator(run);
-  ClosesTooEarly exchange(&aggregator);
+  const server::RunIdentity run = MakeRun(2);
+  const auto aggregator = *server::LocalAggregator::Create(run);
+  ClosesTooEarly exchange(aggregator.get());
   const WorkerResult result = Train(&exchange);
   ASSERT_TRUE(result.status.ok()) << result.status;
   ASSERT_EQ(exchange.rounds.size(), 2u);
@@ -294,8 +296,8 @@ TEST_F(LocalStepsTest, KeepLateStepsInBuffer) {
 
 // After the first step the copy's values overflow the forward pass.
 TEST_F(LocalStepsTest, SkipNonFinite) {
-  LocalAggregator aggregator(MakeRun(3));
-  RecordingExchange exchange(&aggregator);
+  const auto aggregator = *server::LocalAggregator::Create(MakeRun(3));
+  RecordingExchange exchange(aggregator.get());
   exchange.change_open = [](RoundId round, v1::RoundOpen* open) {
     if (round == RoundId(0)) SetRates({1e30f, 0.01f, 0.01f}, open);
   };
@@ -311,8 +313,8 @@ TEST_F(LocalStepsTest, SkipNonFinite) {
 TEST_F(LocalStepsTest, WithoutAFiniteStepTheWorkerAbstains) {
   std::vector<WorkerResult> results;
   for (const bool parameters : {true, false}) {
-    LocalAggregator aggregator(MakeRun(2));
-    RecordingExchange exchange(&aggregator);
+    const auto aggregator = *server::LocalAggregator::Create(MakeRun(2));
+    RecordingExchange exchange(aggregator.get());
     if (parameters) {
       exchange.change_record = [](v1::RoundHeader* header) {
         header->mutable_step()->mutable_deltas()->set_outer_rate_bits(

@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "common/base/process/host_memory.h"
-#include "common/simulation/local_aggregator.h"
-#include "common/simulation/local_exchange.h"
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
+#include "server/local/local_exchange.h"
 #include "tests/testing/worker/training.h"
+#include "tests/worker/train/local_aggregator.h"
 
 namespace distro::worker {
 namespace {
@@ -82,9 +80,8 @@ TEST(TakeTrialGradientTest, PeakIsForgottenAndFoundAgain) {
 TEST(AutoMicroBatchTest, TakesAllSamplesThatFit) {
   const testing::TinyRun tiny;
   const auto train = [&](int micro_batch_samples, int ranks, uint64_t limit) {
-    LocalAggregator aggregator(*MakeLocalRun(tiny.DeltaConfig(1, 2, 2), tiny.checkpoint_dir(),
-                                             tiny.File("initial.safetensors"), StateHashOnCpu));
-    LocalExchange exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny, tiny.DeltaConfig(1, 2, 2));
+    server::LocalExchange exchange(aggregator.get());
     return TrainWorker(tiny, {.name = "w",
                               .exchange = &exchange,
                               .micro_batch_samples = micro_batch_samples,

@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
+#include "tests/worker/train/local_aggregator.h"
 #include "tests/worker/train/recording_exchange.h"
 
 namespace distro::worker {
@@ -21,18 +20,14 @@ using testing::WorkerResult;
 
 class OtherMethodTest : public ::testing::Test {
  protected:
-  LocalRun MakeRun(const v1::RunConfig& config) const {
-    return *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
-                         StateHashOnCpu);
-  }
   // Micro-batches of 2.
   WorkerResult Train(Exchange* exchange) const {
     return TrainWorker(tiny_, {.name = "w0", .exchange = exchange});
   }
   // The status with which a worker ends after this announcement.
   absl::Status Hears(const std::function<void(RoundId, v1::RoundOpen*)>& change) const {
-    LocalAggregator aggregator(MakeRun(deltas_));
-    RecordingExchange exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny_, deltas_);
+    RecordingExchange exchange(aggregator.get());
     exchange.change_open = change;
     const WorkerResult result = Train(&exchange);
     EXPECT_EQ(result.summary.updates_sent, 0u);
@@ -86,8 +81,8 @@ TEST_F(OtherMethodTest, IsRefusedInRecord) {
         header->mutable_step()->mutable_deltas()->add_inner_rate_bits(0);
       }};
   for (const auto& change : changes) {
-    LocalAggregator aggregator(MakeRun(deltas_));
-    RecordingExchange exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny_, deltas_);
+    RecordingExchange exchange(aggregator.get());
     exchange.change_record = change;
     const WorkerResult result = Train(&exchange);
     EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << result.status;
@@ -97,8 +92,8 @@ TEST_F(OtherMethodTest, IsRefusedInRecord) {
 
 TEST_F(OtherMethodTest, IsRefusedBySigns) {
   for (const bool in_record : {false, true}) {
-    LocalAggregator aggregator(MakeRun(tiny_.Config(1, 2, /*overlap=*/0)));
-    RecordingExchange exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny_, tiny_.Config(1, 2, /*overlap=*/0));
+    RecordingExchange exchange(aggregator.get());
     const auto add = [](v1::StepParameters* step) {
       step->mutable_deltas()->add_inner_rate_bits(0);
     };

@@ -7,11 +7,10 @@
 #include <variant>
 
 #include "common/base/reason.h"
-#include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
+#include "tests/worker/train/local_aggregator.h"
 
 namespace distro::worker {
 namespace {
@@ -26,7 +25,7 @@ constexpr int kDeltas = 2;  // where an overlap is asked for: a run of deltas
 // Returns `reason` instead of an event while `when` holds, at most `times` times.
 class Diverging final : public ForwardingExchange {
  public:
-  Diverging(LocalAggregator* aggregator, std::string reason, int times,
+  Diverging(server::LocalAggregator* aggregator, std::string reason, int times,
             std::function<bool(const Diverging&)> when)
       : ForwardingExchange(aggregator), reason_(std::move(reason)), times_(times), when_(when) {}
 
@@ -54,24 +53,19 @@ class Diverging final : public ForwardingExchange {
 
 class ResyncTest : public ::testing::TestWithParam<int> {
  protected:
-  LocalRun MakeRun() const {
-    const v1::RunConfig config = GetParam() == kDeltas
-                                     ? tiny_.DeltaConfig(1, kRounds, /*local_steps=*/2)
-                                     : tiny_.Config(1, kRounds, GetParam());
-    LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File("initial.safetensors"),
-                                 StateHashOnCpu);
-    run.keeps_log = true;
-    return run;
+  v1::RunConfig Config() const {
+    return GetParam() == kDeltas ? tiny_.DeltaConfig(1, kRounds, /*local_steps=*/2)
+                                 : tiny_.Config(1, kRounds, GetParam());
   }
   WorkerResult Undisturbed() const {
-    LocalAggregator aggregator(MakeRun());
-    LocalExchange exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny_, Config());
+    server::LocalExchange exchange(aggregator.get());
     return TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
   }
   WorkerResult Train(const std::string& reason, int times,
                      std::function<bool(const Diverging&)> when) const {
-    LocalAggregator aggregator(MakeRun());
-    Diverging exchange(&aggregator, reason, times, std::move(when));
+    const auto aggregator = Aggregate(tiny_, Config());
+    Diverging exchange(aggregator.get(), reason, times, std::move(when));
     return TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
   }
 

@@ -8,11 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
-#include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
+#include "tests/worker/train/local_aggregator.h"
 
 namespace distro::worker {
 namespace {
@@ -68,16 +67,10 @@ class ShardedTrainingTest : public ::testing::TestWithParam<RunCase> {
     return run.local_steps == 0 ? tiny_.Config(1, kRounds, run.overlap)
                                 : tiny_.DeltaConfig(1, kRounds, run.local_steps);
   }
-  LocalRun MakeRun() const {
-    LocalRun run = *MakeLocalRun(Config(), tiny_.checkpoint_dir(),
-                                 tiny_.File("initial.safetensors"), StateHashOnCpu);
-    run.keeps_log = true;
-    return run;
-  }
   // Four micro-batches a round: with three ranks the second round of them has one.
   Recorded Train(const NodeOptions& node = {}, const std::string& checkpoint_dir = "") const {
-    LocalAggregator aggregator(MakeRun());
-    Recording exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny_, Config());
+    Recording exchange(aggregator.get());
     WorkerSetup setup{.name = "w0", .exchange = &exchange, .checkpoint_dir = checkpoint_dir};
     setup.micro_batch_samples = 1;
     setup.node = node;
@@ -90,8 +83,8 @@ class ShardedTrainingTest : public ::testing::TestWithParam<RunCase> {
   // By two processes: the first stops after it has handed in round 2's update.
   WorkerResult TrainInTwo(const std::string& state, const NodeOptions& first_node,
                           const NodeOptions& second_node) const {
-    LocalAggregator aggregator(MakeRun());
-    Recording first(&aggregator), second(&aggregator);
+    const auto aggregator = Aggregate(tiny_, Config());
+    Recording first(aggregator.get()), second(aggregator.get());
     first.stop_after_upload = RoundId(2);
     WorkerSetup setup{
         .name = "w0", .exchange = &first, .state_dir = tiny_.File(state), .leaves = false};

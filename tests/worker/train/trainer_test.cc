@@ -11,14 +11,11 @@
 
 #include "common/base/reason.h"
 #include "common/model/checkpoint/hf_folder.h"
-#include "common/simulation/local_aggregator.h"
-#include "common/simulation/local_exchange.h"
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
+#include "tests/worker/train/local_aggregator.h"
 
 namespace distro::worker {
 namespace {
@@ -52,7 +49,7 @@ class StoppedInAStep final : public ForwardingExchange {
 // Announces other samples than the run's configuration says.
 class OtherSlots final : public ForwardingExchange {
  public:
-  OtherSlots(LocalAggregator* aggregator, uint32_t samples)
+  OtherSlots(server::LocalAggregator* aggregator, uint32_t samples)
       : ForwardingExchange(aggregator), samples_(samples) {}
   absl::StatusOr<RoundEvent> Next() override {
     absl::StatusOr<RoundEvent> event = inner_.Next();
@@ -82,14 +79,13 @@ class HugeSteps final : public ForwardingExchange {
 class TrainerTest : public ::testing::Test {
  protected:
   const TinyRun tiny_;
-  LocalAggregator aggregator_{*MakeLocalRun(tiny_.Config(1, 3, 0), tiny_.checkpoint_dir(),
-                                            tiny_.File("initial.safetensors"), StateHashOnCpu)};
+  const std::unique_ptr<server::LocalAggregator> aggregator_ =
+      Aggregate(tiny_, tiny_.Config(1, 3, 0));
 };
 
 TEST_F(TrainerTest, TellsWhatRoundsOfDeltasDid) {
-  LocalAggregator aggregator{*MakeLocalRun(tiny_.DeltaConfig(1, 3, 2), tiny_.checkpoint_dir(),
-                                           tiny_.File("deltas.safetensors"), StateHashOnCpu)};
-  LocalExchange exchange(&aggregator);
+  const auto aggregator = Aggregate(tiny_, tiny_.DeltaConfig(1, 3, 2));
+  server::LocalExchange exchange(aggregator.get());
   const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
   ASSERT_TRUE(result.status.ok()) << result.status;
   ASSERT_TRUE(result.summary.deltas.has_value());
@@ -102,21 +98,21 @@ TEST_F(TrainerTest, TellsWhatRoundsOfDeltasDid) {
 }
 
 TEST_F(TrainerTest, TellsNothingOfDeltasInARunOfSigns) {
-  LocalExchange exchange(&aggregator_);
+  server::LocalExchange exchange(aggregator_.get());
   const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_FALSE(result.summary.deltas.has_value());
 }
 
 TEST_F(TrainerTest, DropsAnEvaluationWhenStopped) {
-  StoppedAtFirst exchange(&aggregator_);
+  StoppedAtFirst exchange(aggregator_.get());
   const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
   EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(result.summary.last_evaluation_loss.has_value());
 }
 
 TEST_F(TrainerTest, DropsAGradientWhenStopped) {
-  StoppedInAStep exchange(&aggregator_);
+  StoppedInAStep exchange(aggregator_.get());
   const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
   EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(result.summary.last_evaluation_loss.has_value());
@@ -127,9 +123,8 @@ TEST_F(TrainerTest, DropsAGradientWhenStopped) {
 // 3 is no multiple of the micro-batch, 8 more than samples_per_worker.
 TEST_F(TrainerTest, RefusesSlotsThatTheRunDoesNotAllow) {
   for (const uint32_t samples : {1, 3, 8}) {
-    LocalAggregator aggregator(*MakeLocalRun(tiny_.Config(1, 3, 0), tiny_.checkpoint_dir(),
-                                             tiny_.File("initial.safetensors"), StateHashOnCpu));
-    OtherSlots exchange(&aggregator, samples);
+    const auto aggregator = Aggregate(tiny_, tiny_.Config(1, 3, 0));
+    OtherSlots exchange(aggregator.get(), samples);
     const WorkerResult result = TrainWorker(tiny_, {.name = "w0", .exchange = &exchange});
     EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument) << samples;
     EXPECT_THAT(std::string(result.status.message()), ::testing::HasSubstr("round 0"));
@@ -138,9 +133,8 @@ TEST_F(TrainerTest, RefusesSlotsThatTheRunDoesNotAllow) {
 
 TEST(TrainerAbstentionTest, IsNoUpdateThatWasExcluded) {
   const TinyRun tiny;
-  LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 3, /*overlap=*/1), tiny.checkpoint_dir(),
-                                           tiny.File("initial.safetensors"), StateHashOnCpu));
-  HugeSteps exchange(&aggregator);
+  const auto aggregator = Aggregate(tiny, tiny.Config(1, 3, /*overlap=*/1));
+  HugeSteps exchange(aggregator.get());
   const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_EQ(result.summary.updates_sent, 1u);
@@ -150,9 +144,8 @@ TEST(TrainerAbstentionTest, IsNoUpdateThatWasExcluded) {
 
 TEST(TrainerAbstentionTest, WithoutEndEndsTheWorker) {
   const TinyRun tiny;
-  LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 40, /*overlap=*/1), tiny.checkpoint_dir(),
-                                           tiny.File("initial.safetensors"), StateHashOnCpu));
-  HugeSteps exchange(&aggregator);
+  const auto aggregator = Aggregate(tiny, tiny.Config(1, 40, /*overlap=*/1));
+  HugeSteps exchange(aggregator.get());
   const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
   EXPECT_EQ(ReasonOf(result.status), "not_finite") << result.status;
   EXPECT_EQ(result.summary.updates_sent, 1u);
@@ -167,9 +160,8 @@ TEST(TrainerAbstentionTest, FromTheFirstRoundToTheLastIsNoSuccess) {
   TensorBuffer huge(layout);
   for (int t = 0; t < huge.tensors(); ++t) std::ranges::fill(huge.tensor(t), 1e30f);
   ASSERT_TRUE(WriteCheckpointFolder(tiny.checkpoint_dir(), model.config_json(), layout, huge).ok());
-  LocalAggregator aggregator(*MakeLocalRun(tiny.Config(1, 3, 0), tiny.checkpoint_dir(),
-                                           tiny.File("initial.safetensors"), StateHashOnCpu));
-  LocalExchange exchange(&aggregator);
+  const auto aggregator = Aggregate(tiny, tiny.Config(1, 3, 0));
+  server::LocalExchange exchange(aggregator.get());
   const WorkerResult result = TrainWorker(tiny, {.name = "w0", .exchange = &exchange});
   EXPECT_EQ(ReasonOf(result.status), "not_finite") << result.status;
   EXPECT_EQ(result.summary.rounds_applied, 3u);

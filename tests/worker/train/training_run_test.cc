@@ -7,15 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/model/checkpoint/hf_folder.h"
-#include "common/simulation/local_aggregator.h"
-#include "common/simulation/local_exchange.h"
-#include "common/simulation/local_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
+#include "server/local/local_exchange.h"
 #include "tests/testing/worker/training.h"
+#include "tests/worker/train/local_aggregator.h"
 
 namespace distro::worker {
 namespace {
@@ -24,18 +23,13 @@ using testing::TinyRun;
 using testing::WorkerResult;
 using testing::WorkerSetup;
 
-LocalRun LocalRunOf(const TinyRun& tiny, const v1::RunConfig& config) {
-  return *MakeLocalRun(config, tiny.checkpoint_dir(), tiny.File("initial.safetensors"),
-                       StateHashOnCpu);
-}
-
 // Trains `workers` workers to the end of a run.
 std::vector<WorkerResult> Simulate(const TinyRun& tiny, const v1::RunConfig& config, int workers) {
-  LocalAggregator aggregator(LocalRunOf(tiny, config));
-  std::vector<std::unique_ptr<LocalExchange>> exchanges;
+  const auto aggregator = Aggregate(tiny, config);
+  std::vector<std::unique_ptr<server::LocalExchange>> exchanges;
   std::vector<WorkerSetup> setups;
   for (int i = 0; i < workers; ++i) {
-    exchanges.push_back(std::make_unique<LocalExchange>(&aggregator));
+    exchanges.push_back(std::make_unique<server::LocalExchange>(aggregator.get()));
     setups.push_back({.name = absl::StrCat("w", i), .exchange = exchanges.back().get()});
   }
   return TrainTogether(tiny, setups);
@@ -126,8 +120,8 @@ TEST(TrainingRunEvaluationTest, IsSkippedWithoutHeldOutData) {
 // The trained model opens as a checkpoint.
 TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
   const TinyRun tiny;
-  LocalAggregator aggregator(LocalRunOf(tiny, tiny.Config(1, 3, 0)));
-  LocalExchange exchange(&aggregator);
+  const auto aggregator = Aggregate(tiny, tiny.Config(1, 3, 0));
+  server::LocalExchange exchange(aggregator.get());
   const std::string dir = tiny.File("trained");
   const WorkerResult result =
       TrainWorker(tiny, {.name = "w0", .exchange = &exchange, .checkpoint_dir = dir});
@@ -143,8 +137,8 @@ TEST(TrainingRunCheckpointTest, WritesTheModelAtTheEnd) {
 class CheckpointsTest : public ::testing::Test {
  protected:
   WorkerResult Train(uint64_t interval) {
-    LocalAggregator aggregator(LocalRunOf(tiny_, tiny_.Config(1, 6, 0)));
-    LocalExchange exchange(&aggregator);
+    const auto aggregator = Aggregate(tiny_, tiny_.Config(1, 6, 0));
+    server::LocalExchange exchange(aggregator.get());
     return TrainWorker(tiny_, {.name = "w0",
                                .exchange = &exchange,
                                .checkpoint_dir = dir_,

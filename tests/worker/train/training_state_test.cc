@@ -1,6 +1,7 @@
 // A worker that is stopped or killed and continues with its saved state.
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -9,11 +10,10 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/file.h"
-#include "common/simulation/local_run.h"
 #include "gtest/gtest.h"
-#include "kernels/replica/replica.h"
 #include "tests/testing/worker/training.h"
 #include "tests/worker/train/forwarding_exchange.h"
+#include "tests/worker/train/local_aggregator.h"
 #include "worker/train/training_run.h"
 
 namespace distro::worker {
@@ -65,7 +65,7 @@ class Stopping final : public ForwardingExchange {
 // Keeps its update of one round until it is told.
 class Gated final : public ForwardingExchange {
  public:
-  Gated(LocalAggregator* aggregator, RoundId round, absl::Notification* open)
+  Gated(server::LocalAggregator* aggregator, RoundId round, absl::Notification* open)
       : ForwardingExchange(aggregator), round_(round), open_(open) {}
   void Upload(RoundUpdate update) override {
     if (update.round == round_) open_->WaitForNotification();
@@ -79,26 +79,26 @@ class Gated final : public ForwardingExchange {
 
 class TrainingStateTest : public ::testing::Test {
  protected:
-  LocalRun MakeRun(int workers, uint32_t overlap, const std::string& name = "tiny",
-                   uint32_t segment_blocks = 8) const {
+  // Without probation: updates of a worker that came back count.
+  std::unique_ptr<server::LocalAggregator> MakeRun(int workers, uint32_t overlap,
+                                                   const std::string& name = "tiny",
+                                                   uint32_t segment_blocks = 8) const {
     v1::RunConfig config = overlap == kDeltas
                                ? tiny_.DeltaConfig(workers, kRounds, /*local_steps=*/2)
                                : tiny_.Config(workers, kRounds, overlap);
     config.set_name(name);
     config.set_segment_blocks(segment_blocks);
-    LocalRun run = *MakeLocalRun(config, tiny_.checkpoint_dir(), tiny_.File(name + ".safetensors"),
-                                 StateHashOnCpu);
-    run.keeps_log = true;
-    return run;
+    config.set_probation_rounds(0);
+    return Aggregate(tiny_, config);
   }
   WorkerResult Undisturbed(uint32_t overlap) const {
-    LocalAggregator aggregator(MakeRun(2, overlap));
-    LocalExchange a(&aggregator), b(&aggregator);
+    const auto aggregator = MakeRun(2, overlap);
+    server::LocalExchange a(aggregator.get()), b(aggregator.get());
     return TrainTogether(tiny_,
                          {{{.name = "w0", .exchange = &a}, {.name = "w1", .exchange = &b}}})[0];
   }
-  WorkerResult TrainAlone(LocalAggregator* aggregator, const std::string& name) const {
-    LocalExchange exchange(aggregator);
+  WorkerResult TrainAlone(server::LocalAggregator* aggregator, const std::string& name) const {
+    server::LocalExchange exchange(aggregator);
     return TrainWorker(tiny_, {.name = name, .exchange = &exchange, .state_dir = dir_});
   }
   void ExpectTheSameBits(uint32_t overlap, RoundId Stopping::*stop) const;
@@ -111,12 +111,12 @@ class TrainingStateTest : public ::testing::Test {
 // w0 stops with round 4; w1's update of it comes when w0 is back and has offered its own.
 void TrainingStateTest::ExpectTheSameBits(uint32_t overlap, RoundId Stopping::*stop) const {
   const WorkerResult undisturbed = Undisturbed(overlap);
-  LocalAggregator aggregator(MakeRun(2, overlap));
+  const auto aggregator = MakeRun(2, overlap);
   absl::Notification back;
-  Gated other(&aggregator, RoundId(4), &back);
+  Gated other(aggregator.get(), RoundId(4), &back);
   std::thread w1(
       [&] { EXPECT_TRUE(TrainWorker(tiny_, {.name = "w1", .exchange = &other}).status.ok()); });
-  Stopping first(&aggregator), second(&aggregator);
+  Stopping first(aggregator.get()), second(aggregator.get());
   first.*stop = RoundId(4);
   const WorkerResult stopped =
       TrainWorker(tiny_, {.name = "w0", .exchange = &first, .state_dir = dir_, .leaves = false});
@@ -152,19 +152,20 @@ TEST_F(TrainingStateTest, KeepsBitsBetweenStepsAndUpload) {
 TEST_F(TrainingStateTest, LosesOnlyRoundsAfterSave) {
   std::vector<uint32_t> after_round_3;
   {
-    LocalAggregator aggregator(MakeRun(2, 0));
-    Stopping exchange(&aggregator);
-    LocalExchange other(&aggregator);
+    const auto aggregator = MakeRun(2, 0);
+    Stopping exchange(aggregator.get());
+    server::LocalExchange other(aggregator.get());
     exchange.stop_at_open = RoundId(4);
     after_round_3 =
         TrainTogether(
             tiny_, {{{.name = "w0", .exchange = &exchange}, {.name = "w1", .exchange = &other}}})[0]
             .momentum_bits;
   }
-  LocalAggregator aggregator(MakeRun(2, 0));
-  LocalExchange other(&aggregator);
+  const auto aggregator = MakeRun(2, 0);
+  absl::Notification has_come;
+  Gated other(aggregator.get(), RoundId(7), &has_come);
   std::thread w1([&] { TrainWorker(tiny_, {.name = "w1", .exchange = &other}); });
-  Stopping killed(&aggregator), back(&aggregator);
+  Stopping killed(aggregator.get()), back(aggregator.get());
   killed.stop_after_upload = RoundId(6);
   const std::string state = dir_ + "/worker.state", copy = tiny_.File("copy");
   killed.on_upload = [&](RoundId round) {
@@ -179,15 +180,16 @@ TEST_F(TrainingStateTest, LosesOnlyRoundsAfterSave) {
   back.stop_at_open = RoundId(6);
   const WorkerResult result =
       TrainWorker(tiny_, {.name = "w0", .exchange = &back, .state_dir = dir_, .incarnation = 99});
+  has_come.Notify();
   w1.join();
   EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(result.momentum_bits, after_round_3);
 }
 
 TEST_F(TrainingStateTest, StateOfAnotherRunIsSetAside) {
-  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "other"));
-  ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
-  const WorkerResult result = TrainAlone(&second, "w0");
+  const auto first = MakeRun(1, 0), second = MakeRun(1, 0, "other");
+  ASSERT_TRUE(TrainAlone(first.get(), "w0").status.ok());
+  const WorkerResult result = TrainAlone(second.get(), "w0");
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_EQ(result.summary.run_id, "other-local");
   EXPECT_TRUE(SetAside());
@@ -195,31 +197,31 @@ TEST_F(TrainingStateTest, StateOfAnotherRunIsSetAside) {
 
 // An operator who swaps two folders, and swaps them back, has lost neither state.
 TEST_F(TrainingStateTest, IsSetAsideByRun) {
-  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "other")), third(MakeRun(1, 0));
-  for (LocalAggregator* run : {&first, &second, &third})
-    ASSERT_TRUE(TrainAlone(run, "w0").status.ok());
+  const auto first = MakeRun(1, 0), second = MakeRun(1, 0, "other"), third = MakeRun(1, 0);
+  for (const auto* run : {&first, &second, &third})
+    ASSERT_TRUE(TrainAlone(run->get(), "w0").status.ok());
   EXPECT_TRUE(SetAside());
   EXPECT_TRUE(ReadFile(dir_ + "/worker.state.other-local.aside").ok());
 }
 
 TEST_F(TrainingStateTest, StateOfAnotherLayoutIsSetAside) {
-  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0, "tiny", 4));
-  ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
-  ASSERT_TRUE(TrainAlone(&second, "w0").status.ok());
+  const auto first = MakeRun(1, 0), second = MakeRun(1, 0, "tiny", 4);
+  ASSERT_TRUE(TrainAlone(first.get(), "w0").status.ok());
+  ASSERT_TRUE(TrainAlone(second.get(), "w0").status.ok());
   EXPECT_TRUE(SetAside());
 }
 
 TEST_F(TrainingStateTest, StateOfAnotherWorkerIsSetAside) {
-  LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0));
-  ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
-  ASSERT_TRUE(TrainAlone(&second, "w1").status.ok());
+  const auto first = MakeRun(1, 0), second = MakeRun(1, 0);
+  ASSERT_TRUE(TrainAlone(first.get(), "w0").status.ok());
+  ASSERT_TRUE(TrainAlone(second.get(), "w1").status.ok());
   EXPECT_TRUE(SetAside());
 }
 
 // Reports that the run is far ahead, and delivers none of its rounds.
 class FarAhead final : public ForwardingExchange {
  public:
-  FarAhead(LocalAggregator* aggregator, uint64_t rounds)
+  FarAhead(server::LocalAggregator* aggregator, uint64_t rounds)
       : ForwardingExchange(aggregator), rounds_(rounds) {}
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request) override {
     absl::StatusOr<v1::JoinResponse> response = inner_.Join(request);
@@ -235,9 +237,9 @@ class FarAhead final : public ForwardingExchange {
 TEST_F(TrainingStateTest, StateOfARoundLongAgoIsSetAside) {
   for (const uint64_t ahead :
        {TrainingRun::kOldestStateRounds, TrainingRun::kOldestStateRounds + 1}) {
-    LocalAggregator first(MakeRun(1, 0)), second(MakeRun(1, 0));
-    ASSERT_TRUE(TrainAlone(&first, "w0").status.ok());
-    FarAhead exchange(&second, kRounds + ahead);
+    const auto first = MakeRun(1, 0), second = MakeRun(1, 0);
+    ASSERT_TRUE(TrainAlone(first.get(), "w0").status.ok());
+    FarAhead exchange(second.get(), kRounds + ahead);
     ASSERT_TRUE(absl::IsOutOfRange(
         TrainWorker(tiny_, {.name = "w0", .exchange = &exchange, .state_dir = dir_}).status));
     EXPECT_EQ(SetAside(), ahead > TrainingRun::kOldestStateRounds);

@@ -1,11 +1,12 @@
 // Scripted workers on threads of one process.
-#include "common/simulation/local_exchange.h"
+#include "server/local/local_exchange.h"
 
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
+#include "common/base/version.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/rounds.h"
 #include "common/method/methods.h"
@@ -19,23 +20,25 @@
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/worker/scripted_update.h"
 
-namespace distro {
+namespace distro::server {
 namespace {
 
-using ::distro::testing::Combine;
-using ::distro::testing::WeightedUpdate;
+using testing::Combine;
 using ::testing::ElementsAre;
+using testing::WeightedUpdate;
 
 constexpr int kRounds = 5;
 
-LocalRun MakeRun(int workers, const std::string& more = "") {
-  LocalRun run;
+RunIdentity MakeRun(int workers, const std::string& more = "") {
+  RunIdentity run;
+  run.run_id = "test-local";
   run.config = *ParseRunConfig(absl::StrCat(
       R"({"name": "test", "rounds": )", kRounds,
       R"(, "sequence_length": 8, "samples_per_worker": 3, "segment_blocks": 2, "method": "signs",
                                                  "start_workers": )",
       workers, more, "}"));
   run.model_config_json = "{}";
+  run.initial_snapshot.set_state_hash(testing::kScriptedStateHash);
   run.layout = std::make_shared<const Layout>(testing::SmallLayout());
   run.method = *MethodOf(run.config).MakeRounds(run.config, run.layout, run.model_config_json);
   return run;
@@ -48,7 +51,19 @@ v1::JoinRequest Request(int worker, const std::string& data = "data") {
   request.mutable_worker()->set_name(Name(worker));
   request.mutable_worker()->set_incarnation(100 + worker);
   request.set_data_fingerprint(data);
+  request.set_version(std::string(Version()));
   return request;
+}
+
+std::unique_ptr<LocalAggregator> Aggregate(const RunIdentity& run) {
+  return *LocalAggregator::Create(run);
+}
+
+// Joins and takes part, with the parameters of the snapshot.
+void Enter(LocalExchange* exchange, int worker, const Layout& layout) {
+  ASSERT_TRUE(exchange->Join(Request(worker)).ok());
+  ASSERT_TRUE(exchange->Follow(&layout, RoundId(0), 0).ok());
+  exchange->Report(RoundId(0), 0);
 }
 
 // All observations of one worker.
@@ -89,8 +104,7 @@ std::vector<Seen> RunAll(LocalAggregator* aggregator, int workers,
     exchanges.push_back(std::make_unique<LocalExchange>(aggregator));
   for (int w = 0; w < workers; ++w) {
     threads.emplace_back([&, w] {
-      ASSERT_TRUE(exchanges[w]->Join(Request(w)).ok());
-      ASSERT_TRUE(exchanges[w]->Follow(aggregator->run().layout.get(), RoundId(0), 0).ok());
+      Enter(exchanges[w].get(), w, *aggregator->run().layout);
       seen[w] = TakePart(exchanges[w].get(), w, *aggregator->run().layout, abstains);
     });
   }
@@ -104,8 +118,8 @@ class LocalExchangeTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(LocalExchangeTest, GivesEqualRoundsToWorkers) {
   const int workers = GetParam();
-  LocalAggregator aggregator(MakeRun(workers));
-  const std::vector<Seen> seen = RunAll(&aggregator, workers, Never);
+  const auto aggregator = Aggregate(MakeRun(workers));
+  const std::vector<Seen> seen = RunAll(aggregator.get(), workers, Never);
   for (const Seen& one : seen) {
     EXPECT_EQ(one.end.code(), absl::StatusCode::kOutOfRange) << one.end;
     ASSERT_EQ(one.opened.size(), size_t{kRounds});
@@ -114,13 +128,21 @@ TEST_P(LocalExchangeTest, GivesEqualRoundsToWorkers) {
   }
 }
 
+TEST_P(LocalExchangeTest, RepeatsRecordsBitForBit) {
+  const int workers = GetParam();
+  const auto first = Aggregate(MakeRun(workers)), second = Aggregate(MakeRun(workers));
+  const std::vector<Seen> a = RunAll(first.get(), workers, Never);
+  const std::vector<Seen> b = RunAll(second.get(), workers, Never);
+  EXPECT_EQ(a[0].committed.back().hash, b[0].committed.back().hash);
+}
+
 // The votes of each segment are the sum of the decoded updates.
 TEST_P(LocalExchangeTest, SumsUpdates) {
   const int workers = GetParam();
-  LocalAggregator aggregator(MakeRun(workers));
-  const Layout& layout = *aggregator.run().layout;
-  const int k = static_cast<int>(aggregator.run().config.kept_per_block());
-  const std::vector<Seen> seen = RunAll(&aggregator, workers, Never);
+  const auto aggregator = Aggregate(MakeRun(workers));
+  const Layout& layout = *aggregator->run().layout;
+  const int k = static_cast<int>(aggregator->run().config.kept_per_block());
+  const std::vector<Seen> seen = RunAll(aggregator.get(), workers, Never);
   for (const CommittedRound& round : seen[0].committed) {
     for (uint32_t s = 0; s < layout.segments(); ++s) {
       std::vector<SignUpdate> updates;
@@ -140,8 +162,8 @@ TEST_P(LocalExchangeTest, SumsUpdates) {
 
 TEST_P(LocalExchangeTest, RecordsAreChainedAndSamplesAreKnownTwoRoundsAhead) {
   const int workers = GetParam();
-  LocalAggregator aggregator(MakeRun(workers));
-  const std::vector<Seen> seen = RunAll(&aggregator, workers, Never);
+  const auto aggregator = Aggregate(MakeRun(workers));
+  const std::vector<Seen> seen = RunAll(aggregator.get(), workers, Never);
   uint64_t next_sample = 0;
   for (int t = 0; t < kRounds; ++t) {
     const v1::RoundOpen& open = seen[0].opened[t].open;
@@ -166,8 +188,8 @@ TEST_P(LocalExchangeTest, RecordsAreChainedAndSamplesAreKnownTwoRoundsAhead) {
 INSTANTIATE_TEST_SUITE_P(Workers, LocalExchangeTest, ::testing::Values(1, 2, 3, 4));
 
 TEST(LocalExchangeRulesTest, LeavesOutAbstainers) {
-  LocalAggregator aggregator(MakeRun(2));
-  const std::vector<Seen> seen = RunAll(&aggregator, 2, [](int worker, uint64_t round) {
+  const auto aggregator = Aggregate(MakeRun(2));
+  const std::vector<Seen> seen = RunAll(aggregator.get(), 2, [](int worker, uint64_t round) {
     return round == 3 || (worker == 1 && round == 1);
   });
   ASSERT_EQ(seen[0].committed.size(), size_t{kRounds});
@@ -181,10 +203,10 @@ TEST(LocalExchangeRulesTest, LeavesOutAbstainers) {
 }
 
 TEST(LocalExchangeRulesTest, DownloadTopCutsTheVotesAsTheAggregatorDoes) {
-  LocalAggregator aggregator(MakeRun(
+  const auto aggregator = Aggregate(MakeRun(
       2, R"(, "download": "top", "kept_votes_per_block": 2, "seed": 7, "kept_per_block": 4)"));
-  const Layout& layout = *aggregator.run().layout;
-  const std::vector<Seen> seen = RunAll(&aggregator, 2, Never);
+  const Layout& layout = *aggregator->run().layout;
+  const std::vector<Seen> seen = RunAll(aggregator.get(), 2, Never);
   const CommittedRound& round = seen[1].committed[2];
   const SignUpdate a = testing::ScriptedSegment(layout, RoundId(2), SegmentId(1), Name(0), 4);
   const SignUpdate b = testing::ScriptedSegment(layout, RoundId(2), SegmentId(1), Name(1), 4);
@@ -196,37 +218,68 @@ TEST(LocalExchangeRulesTest, DownloadTopCutsTheVotesAsTheAggregatorDoes) {
 }
 
 TEST(LocalExchangeRulesTest, GoesOnWithoutLeaver) {
-  LocalAggregator aggregator(MakeRun(2));
-  LocalExchange stays(&aggregator), goes(&aggregator);
-  ASSERT_TRUE(stays.Join(Request(0)).ok());
-  ASSERT_TRUE(goes.Join(Request(1)).ok());
+  const auto aggregator = Aggregate(MakeRun(2));
+  const Layout& layout = *aggregator->run().layout;
+  LocalExchange stays(aggregator.get()), goes(aggregator.get());
+  Enter(&stays, 0, layout);
+  Enter(&goes, 1, layout);
   goes.Leave("done");
-  const Seen seen = TakePart(&stays, 0, *aggregator.run().layout, Never);
+  const Seen seen = TakePart(&stays, 0, layout, Never);
   ASSERT_EQ(seen.committed.size(), size_t{kRounds});
   EXPECT_EQ(seen.committed[0].header->members(1).state(), v1::MEMBER_STATE_LEFT);
   EXPECT_EQ(seen.committed[4].header->members_size(), 1);
 }
 
 TEST(LocalExchangeRulesTest, RefusesWhoDoesNotFit) {
-  LocalAggregator aggregator(MakeRun(2));
-  LocalExchange a(&aggregator), b(&aggregator), c(&aggregator);
+  const auto aggregator = Aggregate(MakeRun(2));
+  LocalExchange a(aggregator.get()), b(aggregator.get());
   ASSERT_TRUE(a.Join(Request(0)).ok());
-  EXPECT_EQ(b.Join(Request(0)).status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(b.Join(Request(1, "other data")).status().code(),
-            absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(b.Join(Request(1)).ok());
-  EXPECT_EQ(c.Join(Request(2)).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(a.Follow(aggregator.run().layout.get(), RoundId(1), 3).code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(b.Join(Request(1, "other data")).status()), "other_data");
+  const Layout& layout = *aggregator->run().layout;
+  EXPECT_EQ(ReasonOf(a.Follow(&layout, RoundId(1), 3)), "diverged");
+}
+
+TEST(LocalExchangeRulesTest, EndsProcessOfWorkerThatCameAgain) {
+  const auto aggregator = Aggregate(MakeRun(1));
+  const Layout& layout = *aggregator->run().layout;
+  LocalExchange first(aggregator.get()), second(aggregator.get());
+  Enter(&first, 0, layout);
+  ASSERT_TRUE(first.Next().ok());
+  v1::JoinRequest again = Request(0);
+  again.mutable_worker()->set_incarnation(7);
+  ASSERT_TRUE(second.Join(again).ok());
+  EXPECT_EQ(ReasonOf(first.Next().status()), "replaced");
+  ASSERT_TRUE(second.Follow(&layout, RoundId(0), 0).ok());
+  second.Report(RoundId(0), 0);
+  const Seen seen = TakePart(&second, 0, layout, Never);
+  EXPECT_EQ(seen.committed.size(), size_t{kRounds});
+  EXPECT_EQ(seen.end.code(), absl::StatusCode::kOutOfRange) << seen.end;
+}
+
+// Of a run that is done.
+TEST(LocalExchangeRulesTest, RepeatsEveryRoundToWhoComesLater) {
+  const auto aggregator = Aggregate(MakeRun(1));
+  const std::vector<Seen> seen = RunAll(aggregator.get(), 1, Never);
+  LocalExchange later(aggregator.get());
+  ASSERT_TRUE(later.Join(Request(1)).ok());
+  ASSERT_TRUE(later.Follow(aggregator->run().layout.get(), RoundId(0), 0).ok());
+  std::vector<uint64_t> hashes;
+  absl::StatusOr<RoundEvent> event = later.Next();
+  for (; event.ok(); event = later.Next()) {
+    if (const auto* round = std::get_if<CommittedRound>(&*event)) hashes.push_back(round->hash);
+  }
+  EXPECT_EQ(event.status().code(), absl::StatusCode::kOutOfRange) << event.status();
+  ASSERT_EQ(hashes.size(), size_t{kRounds});
+  for (int t = 0; t < kRounds; ++t) EXPECT_EQ(hashes[t], seen[0].committed[t].hash);
 }
 
 TEST(LocalExchangeRulesTest, EndsWorkerOfInvalidUpdate) {
-  LocalAggregator aggregator(MakeRun(1));
-  LocalExchange exchange(&aggregator);
-  ASSERT_TRUE(exchange.Join(Request(0)).ok());
+  const auto aggregator = Aggregate(MakeRun(1));
+  LocalExchange exchange(aggregator.get());
+  Enter(&exchange, 0, *aggregator->run().layout);
   ASSERT_TRUE(exchange.Next().ok());
   RoundUpdate update =
-      testing::ScriptedUpdate(*aggregator.run().layout, RoundId(0), Name(0), 4, false);
+      testing::ScriptedUpdate(*aggregator->run().layout, RoundId(0), Name(0), 4, false);
   update.payloads[1] = std::make_shared<const std::string>("no payload");
   exchange.Upload(update);
   EXPECT_EQ(exchange.Next().status().code(), absl::StatusCode::kInvalidArgument);
@@ -247,21 +300,22 @@ RoundUpdate DeltasOf(const Layout& layout, RoundId round, std::optional<uint8_t>
   return update;
 }
 
-LocalRun MakeDeltaRun(int workers) {
-  LocalRun run = MakeRun(workers);
+RunIdentity MakeDeltaRun(int workers) {
+  RunIdentity run = MakeRun(workers);
   run.config = *ParseRunConfig(absl::StrCat(R"({"name": "test", "rounds": 5, "sequence_length": 8,
     "samples_per_worker": 3, "segment_blocks": 2, "kept_per_block": 1, "start_workers": )",
                                             workers, "}"));
   run.method = MakeDeltaRounds(run.config, run.layout, {false, false, false});
+  run.initial_snapshot.set_state_hash(0);
   return run;
 }
 
 TEST(LocalExchangeRulesTest, EndsWorkerOfDeltasAboveCap) {
-  const LocalRun run = MakeDeltaRun(1);
+  const RunIdentity run = MakeDeltaRun(1);
   for (const int above : {0, 1}) {
-    LocalAggregator aggregator(run);
-    LocalExchange exchange(&aggregator);
-    ASSERT_TRUE(exchange.Join(Request(0)).ok());
+    const auto aggregator = Aggregate(run);
+    LocalExchange exchange(aggregator.get());
+    Enter(&exchange, 0, *run.layout);
     const absl::StatusOr<RoundEvent> opened = exchange.Next();
     ASSERT_TRUE(opened.ok()) << opened.status();
     const auto cap =
@@ -275,10 +329,12 @@ TEST(LocalExchangeRulesTest, EndsWorkerOfDeltasAboveCap) {
 }
 
 TEST(LocalExchangeRulesTest, KeepsMediansDespiteEmptyRecords) {
-  const LocalRun run = MakeDeltaRun(3);
-  LocalAggregator aggregator(run);
-  LocalExchange a(&aggregator), b(&aggregator), c(&aggregator);
-  ASSERT_TRUE(a.Join(Request(0)).ok() && b.Join(Request(1)).ok() && c.Join(Request(2)).ok());
+  const RunIdentity run = MakeDeltaRun(3);
+  const auto aggregator = Aggregate(run);
+  LocalExchange a(aggregator.get()), b(aggregator.get()), c(aggregator.get());
+  Enter(&a, 0, *run.layout);
+  Enter(&b, 1, *run.layout);
+  Enter(&c, 2, *run.layout);
   for (const RoundId round : {RoundId(0), RoundId(1)}) {
     ASSERT_TRUE(std::holds_alternative<OpenedRound>(*a.Next()));
     for (LocalExchange* honest : {&a, &b}) honest->Upload(DeltasOf(*run.layout, round, 100));
@@ -292,29 +348,25 @@ TEST(LocalExchangeRulesTest, KeepsMediansDespiteEmptyRecords) {
 }
 
 TEST(LocalExchangeRulesTest, StopEndsNext) {
-  LocalAggregator aggregator(MakeRun(2));
-  LocalExchange exchange(&aggregator);
-  ASSERT_TRUE(exchange.Join(Request(0)).ok());
+  const auto aggregator = Aggregate(MakeRun(2));
+  LocalExchange exchange(aggregator.get());
+  Enter(&exchange, 0, *aggregator->run().layout);
   std::thread stopper([&] { exchange.Stop(); });
   EXPECT_EQ(exchange.Next().status().code(), absl::StatusCode::kCancelled);
   stopper.join();
 }
 
-TEST(LocalExchangeRulesTest, CopiesTheSnapshotAndChecksIt) {
+TEST(LocalExchangeRulesTest, CopiesSnapshot) {
   testing::ScratchFolder folder;
-  LocalRun run = MakeRun(1);
-  run.snapshot_path = folder.File("initial");
-  ASSERT_TRUE(WriteFileAtomically(run.snapshot_path, "parameters").ok());
-  const Sha256Digest digest = Sha256("parameters");
-  run.snapshot.set_sha256(digest.data(), digest.size());
-  LocalAggregator aggregator(run);
-  LocalExchange exchange(&aggregator);
-  ASSERT_TRUE(exchange.DownloadSnapshot(run.snapshot, folder.File("copy")).ok());
+  RunIdentity run = MakeRun(1);
+  run.initial_snapshot_path = folder.File("initial");
+  const auto aggregator = Aggregate(run);
+  LocalExchange exchange(aggregator.get());
+  EXPECT_FALSE(exchange.DownloadSnapshot(run.initial_snapshot, folder.File("copy")).ok());
+  ASSERT_TRUE(WriteFileAtomically(run.initial_snapshot_path, "parameters").ok());
+  ASSERT_TRUE(exchange.DownloadSnapshot(run.initial_snapshot, folder.File("copy")).ok());
   EXPECT_EQ(ReadFile(folder.File("copy")).value_or(""), "parameters");
-  run.snapshot.set_sha256(std::string(32, 'x'));
-  EXPECT_EQ(exchange.DownloadSnapshot(run.snapshot, folder.File("other")).code(),
-            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
-}  // namespace distro
+}  // namespace distro::server
