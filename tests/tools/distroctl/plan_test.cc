@@ -427,7 +427,7 @@ TEST(PlanTest, RefusesWindowWithoutStepTimes) {
   PlanOptions signs = Report1B2("signs");
   signs.window_seconds = 240;
   signs.step_seconds = {4, 8};
-  ExpectRefused(signs, {"--window_seconds", "of deltas"});
+  ExpectRefused(signs, {"--window_seconds", "needs --method deltas"});
 }
 
 TEST(PlanTest, RefusesWhatAMethodDoesNotHave) {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 PAGES = {"distro-aggregator": "aggregator.md", "distroctl": "tools.md"}
 PROGRAMS = []
 
