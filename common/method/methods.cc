@@ -1,6 +1,5 @@
 #include "common/method/methods.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/method/base/decode_segments.h"
 #include "common/method/deltas/decode_round.h"
 #include "common/method/deltas/method.h"
@@ -8,13 +7,6 @@
 #include "common/method/signs/method.h"
 
 namespace distro {
-
-absl::Status CheckMethodIsKnown(const v1::RunConfig& config) {
-  if (v1::Method_IsValid(config.method())) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("this version does not know method ", static_cast<int>(config.method()),
-                   " of the run: use the version that created the run, or a later one"));
-}
 
 const Method& MethodOf(v1::Method method) {
   switch (method) {

@@ -24,9 +24,7 @@ inline constexpr v1::Method kDefaultMethod = v1::METHOD_DELTAS;
 // The method of stored runs that name none: versions that wrote them had no other.
 inline constexpr v1::Method kFirstMethod = v1::METHOD_SIGNS;
 
-// FailedPrecondition: a newer version created the run, with a method that this one does not know.
-absl::Status CheckMethodIsKnown(const v1::RunConfig& config);
-// Requires a method that is specified and known.
+// Requires a method that is specified and known (CheckValuesAreKnown of common/run/run_config.h).
 const Method& MethodOf(v1::Method method);
 const Method& MethodOf(const v1::RunConfig& config);
 // The method of a round, from its record or Open.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -32,21 +34,33 @@ absl::Status Required(absl::string_view key, T value, T high) {
   return BadField(key, absl::StrCat("is required and not 0: give 1 to ", high));
 }
 
-// Refuses values that a message can hold and a JSON text cannot.
-absl::Status CheckMessage(const v1::RunConfig& config) {
-  if (!config.GetReflection()->GetUnknownFields(config).empty()) {
-    return BadField("run configuration",
-                    "has a field that this version does not know: use one version on both ends");
-  }
+// A number that is none of its key's values.
+struct UnknownValue {
+  std::string key;
+  int number;
+};
+
+std::optional<UnknownValue> FirstUnknownValue(const v1::RunConfig& config) {
   const auto* const reflection = config.GetReflection();
   for (int i = 0; i < v1::RunConfig::descriptor()->field_count(); ++i) {
     const auto* const field = v1::RunConfig::descriptor()->field(i);
     if (field->enum_type() == nullptr) continue;
     const int number = reflection->GetEnumValue(config, field);
     if (field->enum_type()->FindValueByNumber(number) == nullptr)
-      return BadField(field->name(), absl::StrCat(number, " is not known"));
+      return UnknownValue{.key = field->name(), .number = number};
   }
-  return absl::OkStatus();
+  return std::nullopt;
+}
+
+// Refuses values that a message can hold and a JSON text cannot.
+absl::Status CheckMessage(const v1::RunConfig& config) {
+  if (!config.GetReflection()->GetUnknownFields(config).empty()) {
+    return BadField("run configuration",
+                    "has a field that this version does not know: use one version on both ends");
+  }
+  const std::optional<UnknownValue> unknown = FirstUnknownValue(config);
+  if (!unknown.has_value()) return absl::OkStatus();
+  return BadField(unknown->key, absl::StrCat(unknown->number, " is not known"));
 }
 
 void FillOptimizerDefaults(v1::RunConfig& config) {
@@ -271,6 +285,14 @@ absl::Status Check(const v1::RunConfig& config) {
 }
 
 }  // namespace
+
+absl::Status CheckValuesAreKnown(const v1::RunConfig& config) {
+  const std::optional<UnknownValue> unknown = FirstUnknownValue(config);
+  if (!unknown.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this version does not know ", unknown->key, " ", unknown->number,
+                   " of the run: use the version that created the run, or a later one"));
+}
 
 absl::StatusOr<v1::RunConfig> CompleteRunConfig(v1::RunConfig config) {
   DISTRO_RETURN_IF_ERROR(CheckMessage(config));

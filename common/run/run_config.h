@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "distro/v1/run.pb.h"
@@ -24,6 +25,10 @@ absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view json);
 
 // The same for a message from a peer. Idempotent: a complete configuration stays as it is.
 absl::StatusOr<v1::RunConfig> CompleteRunConfig(v1::RunConfig config);
+
+// For who takes part in a run that another version may have created. FailedPrecondition names the
+// first key whose value this version does not know.
+absl::Status CheckValuesAreKnown(const v1::RunConfig& config);
 
 // Pretty-printed run.json that ParseRunConfig reads back to the same message.
 std::string RunConfigToJson(const v1::RunConfig& config);

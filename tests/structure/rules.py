@@ -70,7 +70,7 @@ USES = {
     "worker/python": "common/client/member common/run/round worker/metrics worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
     "tools/distroctl": "common/client common/net/http kernels/replica server/auth/tokens server/log tools/archiver worker/rules",  # `plan` says what a worker checks at its start, `run restore` reads an archive
-    "tools/archiver": "common/client/follow common/model common/net/telemetry kernels/replica",
+    "tools/archiver": "common/client/follow common/model common/net/telemetry common/run kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
     "tests/testing": "common/base/process common/run kernels/replica",
     "tests/testing/server": "server/log",

@@ -9,9 +9,9 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/method/methods.h"
 #include "common/model/architecture.h"
 #include "common/model/checkpoint/snapshot.h"
+#include "common/run/run_config.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tools/archiver/archive_log.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Layout>> LayoutOf(const v1::GetRunResponse& run,
                                                  const std::string& path) {
-  DISTRO_RETURN_IF_ERROR(CheckMethodIsKnown(run.config()));
+  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(run.config()));
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, SnapshotManifest(path));
   const Sha256Digest& hash = manifest.hash();
   if (absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()) !=

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
-#include "common/method/methods.h"
 #include "common/model/architecture.h"
 #include "common/model/checkpoint/module_description.h"
 #include "common/model/layout/tensor_differences.h"
+#include "common/run/run_config.h"
 
 namespace distro::worker {
 namespace {
@@ -59,7 +59,7 @@ absl::Status ModuleWorkload::CheckTensors(const v1::JoinResponse& run,
 absl::Status ModuleWorkload::Build(const v1::JoinResponse& run, const Companions& companions) {
   const v1::RunConfig& config = run.config();
   DISTRO_RETURN_IF_ERROR(CheckInvitedRun(options_.run_name, config));
-  DISTRO_RETURN_IF_ERROR(CheckMethodIsKnown(config));
+  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(config));
   if (config.data() == v1::DATA_LOCAL) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
                            "the run is of local data, which only distro-worker trains on");

@@ -7,8 +7,8 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/method/methods.h"
 #include "common/model/architecture.h"
+#include "common/run/run_config.h"
 #include "worker/train/micro_batch.h"
 
 namespace distro::worker {
@@ -27,7 +27,7 @@ void NodeWorkload::Describe(v1::JoinRequest* request) const {
 
 absl::Status NodeWorkload::CheckRun(const v1::RunConfig& config) const {
   DISTRO_RETURN_IF_ERROR(CheckInvitedRun(deps_.run_name, config));
-  DISTRO_RETURN_IF_ERROR(CheckMethodIsKnown(config));
+  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(config));
   if (config.workers() != v1::WORKERS_PYTHON) return absl::OkStatus();
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
                          "the run's model is a PyTorch module (\"workers\": \"python\"): train it "

@@ -404,5 +404,20 @@ TEST(RunConfigDocumentTest, HasARowForEveryKeyAndNoOther) {
   }
 }
 
+TEST(RunConfigTest, ValuesOfANewerVersionAreRefused) {
+  v1::RunConfig config;
+  config.set_method(v1::METHOD_DELTAS);
+  EXPECT_EQ(CheckValuesAreKnown(config), absl::OkStatus());
+  config.set_method(static_cast<v1::Method>(v1::Method_MAX + 1));
+  const absl::Status status = CheckValuesAreKnown(config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("method ", v1::Method_MAX + 1)));
+  config.set_method(v1::METHOD_DELTAS);
+  config.set_divisor(static_cast<v1::Divisor>(v1::Divisor_MAX + 1));
+  EXPECT_THAT(std::string(CheckValuesAreKnown(config).message()),
+              HasSubstr(absl::StrCat("divisor ", v1::Divisor_MAX + 1)));
+}
+
 }  // namespace
 }  // namespace distro
