@@ -13,15 +13,11 @@
 #include "common/run/sample_pool.h"
 
 namespace distro::worker {
-namespace {
 
-// Whether the aggregator's log does not continue the parameters.
 bool NeedsResync(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   return reason == "diverged" || reason == "pruned";
 }
-
-}  // namespace
 
 absl::Status NoFiniteStep(uint64_t rounds) {
   if (rounds == 0) return absl::OkStatus();

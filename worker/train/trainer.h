@@ -68,6 +68,9 @@ inline constexpr uint64_t kMostAbstentions = 20;
 // `not_finite`, or OK if there were none.
 absl::Status NoFiniteStep(uint64_t rounds);
 
+// Whether a status of the exchange says that the aggregator's log does not continue the parameters.
+bool NeedsResync(const absl::Status& status);
+
 class Trainer {
  public:
   struct Dependencies {

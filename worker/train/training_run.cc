@@ -23,11 +23,6 @@ namespace {
 // Attempts, because a snapshot may be replaced by a newer one while it is downloaded.
 constexpr int kSnapshotAttempts = 5;
 
-bool IsGone(const absl::Status& status) {
-  const std::string reason = ReasonOf(status);
-  return reason == "pruned" || reason == "diverged";
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOptions& options,
@@ -68,7 +63,7 @@ absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
   for (int attempt = 0; attempt < kSnapshotAttempts; ++attempt) {
     DISTRO_RETURN_IF_ERROR(Join(request));
     status = LoadSnapshot();
-    if (!IsGone(status)) return status;
+    if (!NeedsResync(status)) return status;
     deps_.log->Warning("the snapshot was deleted: joining again to get a newer one",
                        {{"status", status}});
   }
