@@ -169,7 +169,7 @@ void BM_CombineDeltaPayloads(benchmark::State& state) {
   const MeanRule rule = {.divisor = Divisor::kSenders, .weights = workers};
   for (auto _ : state) {
     DeltaResult result;
-    const absl::Status status = CombineDeltaBlocks(
+    const absl::Status status = CombineDeltaPayloads(
         payloads, Expect(k), extents, rule, {.first = 0, .count = kBlocks / kGroupBlocks},
         [](auto&&...) {},
         [&](uint32_t /*block*/, const DeltaMeans& means) { AppendLevels(means, &result); });

@@ -12,6 +12,7 @@
 #include "common/method/signs/payload.h"
 #include "common/method/signs/update_reader.h"
 #include "common/method/signs/votes.h"
+#include "tests/testing/combined_deltas.h"
 #include "tests/testing/plain_deltas.h"
 #include "tests/testing/plain_updates.h"
 
@@ -65,7 +66,7 @@ void FuzzDeltaUpdate(const std::string& bytes, const PayloadExpectation& expecte
   Require(update.ok() == status.ok());
   const WeightedDeltaPayload payload = {.bytes = bytes, .weight = 1};
   const std::vector<BlockExtent> extents(expected.blocks);
-  Require(CombineDeltaPayloads({&payload, 1}, expected, extents, {.weights = 1}).ok() ==
+  Require(testing::CombinedMeans({&payload, 1}, expected, extents, {.weights = 1}).ok() ==
           status.ok());
   if (!update.ok()) return;
   Require(ValidateDeltaUpdate(*update, caps).ok());

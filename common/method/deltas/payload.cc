@@ -116,14 +116,6 @@ absl::Status DeltaUpdateReader::CheckBlock() const {
       absl::StrCat("block ", next_, ": level ", *above, ", an update has 0"));
 }
 
-absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                                const PayloadExpectation& expected,
-                                                absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule) {
-  const uint32_t groups = (expected.blocks + kGroupBlocks - 1) / kGroupBlocks;
-  return CombineDeltaPayloads(payloads, expected, extents, rule, {.first = 0, .count = groups});
-}
-
 namespace {
 
 // The entries of some blocks of one payload, decoded. One payload's blocks are decoded together,
@@ -133,12 +125,14 @@ struct DecodedBlocks {
   std::vector<uint16_t> positions;           // [blocks, k]
   std::vector<int8_t> signs;                 // [blocks, k]
   std::array<int64_t, kGroupBlocks> scales;  // 0: the record is empty
+  size_t next = 0;                           // entry that is added next
 };
 
 absl::Status DecodeGroup(uint32_t first, uint32_t end, size_t payload, DeltaUpdateReader* reader,
                          SentBlockVisitor visitor, DecodedBlocks* decoded) {
   decoded->positions.clear();
   decoded->signs.clear();
+  decoded->next = 0;
   for (uint32_t block = first; block < end; ++block) {
     DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const sent, reader->NextBlock());
     visitor(payload, block, *sent);
@@ -153,26 +147,11 @@ absl::Status DecodeGroup(uint32_t first, uint32_t end, size_t payload, DeltaUpda
 
 }  // namespace
 
-absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                                const PayloadExpectation& expected,
-                                                absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule, GroupRange range) {
-  DeltaMeans means;
-  DISTRO_RETURN_IF_ERROR(CombineDeltaBlocks(
-      payloads, expected, extents, rule, range, [](auto&&...) {},
-      [&](uint32_t /*block*/, const DeltaMeans& of) {
-        means.positions.insert(means.positions.end(), of.positions.begin(), of.positions.end());
-        means.values.insert(means.values.end(), of.values.begin(), of.values.end());
-        means.offsets.push_back(static_cast<uint32_t>(means.positions.size()));
-      }));
-  return means;
-}
-
-absl::Status CombineDeltaBlocks(absl::Span<const WeightedDeltaPayload> payloads,
-                                const PayloadExpectation& expected,
-                                absl::Span<const BlockExtent> extents, const MeanRule& rule,
-                                GroupRange range, SentBlockVisitor sent,
-                                BlockMeansVisitor combined) {
+absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
+                                  const PayloadExpectation& expected,
+                                  absl::Span<const BlockExtent> extents, const MeanRule& rule,
+                                  GroupRange range, SentBlockVisitor sent,
+                                  BlockMeansVisitor combined) {
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
   std::vector<DeltaUpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {
@@ -185,7 +164,6 @@ absl::Status CombineDeltaBlocks(absl::Span<const WeightedDeltaPayload> payloads,
   DeltaAccumulator accumulator(rule);
   DeltaMeans means;
   std::vector<DecodedBlocks> decoded(payloads.size());
-  std::vector<size_t> next(payloads.size());  // entry of each
   for (uint32_t group = range.first; group < range.first + range.count; ++group) {
     const uint32_t first = group * kGroupBlocks;
     const uint32_t end = std::min(expected.blocks, first + kGroupBlocks);
@@ -193,15 +171,14 @@ absl::Status CombineDeltaBlocks(absl::Span<const WeightedDeltaPayload> payloads,
       const absl::Status status = DecodeGroup(first, end, i, &readers[i], sent, &decoded[i]);
       if (!status.ok()) return Annotate(status, absl::StrCat("payload ", i));
     }
-    std::ranges::fill(next, 0);
     for (uint32_t block = first; block < end; ++block) {
       for (size_t i = 0; i < readers.size(); ++i) {
-        const DecodedBlocks& of = decoded[i];
+        DecodedBlocks& of = decoded[i];
         const int64_t scale = of.scales[block - first];
         if (scale == 0) continue;
-        accumulator.Add(extents[block], absl::MakeSpan(of.positions).subspan(next[i], k),
-                        absl::MakeSpan(of.signs).subspan(next[i], k), scale, payloads[i].weight);
-        next[i] += k;
+        accumulator.Add(extents[block], absl::MakeSpan(of.positions).subspan(of.next, k),
+                        absl::MakeSpan(of.signs).subspan(of.next, k), scale, payloads[i].weight);
+        of.next += k;
       }
       means.Clear();
       accumulator.EmitBlock(&means);

@@ -4,8 +4,8 @@
 //
 //   std::string sent = EncodeDeltaUpdate(identity, update);
 //   DISTRO_RETURN_IF_ERROR(ValidateDeltaUpdate(sent, expected, caps));      // at the aggregator
-//   absl::StatusOr<DeltaMeans> means = CombineDeltaPayloads(payloads, expected, extents, rule);
-//   std::string result = EncodeDeltaResult(identity, RoundToLevels(*means));
+//   CombineDeltaPayloads(payloads, expected, extents, rule, groups, sent, combined);
+//   std::string result = EncodeDeltaResult(identity, result);  // of what `combined` appended
 #pragma once
 
 #include <cstdint>
@@ -81,29 +81,20 @@ struct GroupRange {
   uint32_t count = 0;
 };
 
+// Called for every block of every payload, with the payload's number.
+using SentBlockVisitor =
+    absl::FunctionRef<void(size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent)>;
+// Called for every block in order, with its means alone; they are forgotten afterwards.
+using BlockMeansVisitor = absl::FunctionRef<void(uint32_t block, const DeltaMeans& means)>;
+
 // The means of a segment's updates, block by block through one DeltaAccumulator. Their order does
 // not matter; positions outside the tensors are ignored. InvalidArgument: a payload is not valid
 // (the message starts with its number), or the sum of the weights is not rule.weights or exceeds
 // kMaxDeltaWeights. Requires an extent for each expected block.
-absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                                const PayloadExpectation& expected,
-                                                absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule);
-absl::StatusOr<DeltaMeans> CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                                const PayloadExpectation& expected,
-                                                absl::Span<const BlockExtent> extents,
-                                                const MeanRule& rule, GroupRange range);
-
-// The same without keeping the means of more than a block: calls `sent` for every block of every
-// payload, with the payload's number, and `combined` for every block in order, with its means
-// alone; they are forgotten afterwards.
-using SentBlockVisitor =
-    absl::FunctionRef<void(size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent)>;
-using BlockMeansVisitor = absl::FunctionRef<void(uint32_t block, const DeltaMeans& means)>;
-absl::Status CombineDeltaBlocks(absl::Span<const WeightedDeltaPayload> payloads,
-                                const PayloadExpectation& expected,
-                                absl::Span<const BlockExtent> extents, const MeanRule& rule,
-                                GroupRange range, SentBlockVisitor sent,
-                                BlockMeansVisitor combined);
+absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
+                                  const PayloadExpectation& expected,
+                                  absl::Span<const BlockExtent> extents, const MeanRule& rule,
+                                  GroupRange range, SentBlockVisitor sent,
+                                  BlockMeansVisitor combined);
 
 }  // namespace distro

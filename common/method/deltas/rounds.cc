@@ -120,7 +120,7 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
   const bool top = config_.download() == v1::DOWNLOAD_MODE_TOP;
   const auto kept = static_cast<int>(config_.kept_votes_per_block());
   const int64_t first_block = layout_->SegmentFirstBlock(input.expected.segment);
-  const absl::Status status = CombineDeltaBlocks(
+  const absl::Status status = CombineDeltaPayloads(
       input.payloads, input.expected, input.extents, RuleOf(input.weights), range,
       [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
         if (sent.count == 0) return;

@@ -9,6 +9,7 @@
 #include "common/method/deltas/scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/combined_deltas.h"
 #include "tests/testing/payload_damage.h"
 #include "tests/testing/plain_deltas.h"
 
@@ -187,13 +188,13 @@ TEST(DeltaPayloadTest, CombinesAsWholeUpdatesDo) {
   for (const Divisor divisor : {Divisor::kSenders, Divisor::kAll}) {
     const MeanRule rule = {.divisor = divisor, .weights = 7, .least_senders = LeastSenders(7, 64)};
     const DeltaMeans expected = CombineDeltas(wholes, extents, rule);
-    EXPECT_TRUE(CombineDeltaPayloads(payloads, Expect(kBlocks, 16), extents, rule).value() ==
+    EXPECT_TRUE(testing::CombinedMeans(payloads, Expect(kBlocks, 16), extents, rule).value() ==
                 expected);
     // Groups one by one.
     DeltaMeans together;
     for (uint32_t group = 0; group < 4; ++group) {
-      const DeltaMeans part = CombineDeltaPayloads(payloads, Expect(kBlocks, 16), extents, rule,
-                                                   {.first = group, .count = 1})
+      const DeltaMeans part = testing::CombinedMeans(payloads, Expect(kBlocks, 16), extents, rule,
+                                                     {.first = group, .count = 1})
                                   .value();
       const uint32_t first = together.offsets.back();
       for (size_t b = 1; b < part.offsets.size(); ++b)
@@ -211,8 +212,8 @@ TEST(DeltaPayloadTest, CombiningRefusesWeightsThatDoNotFit) {
   const std::vector<BlockExtent> extents(5);
   const auto combine = [&](int weight, int64_t expected) {
     const WeightedDeltaPayload payload = {.bytes = bytes, .weight = weight};
-    return CombineDeltaPayloads({&payload, 1}, Expect(5, 4), extents,
-                                {.divisor = Divisor::kSenders, .weights = expected})
+    return testing::CombinedMeans({&payload, 1}, Expect(5, 4), extents,
+                                  {.divisor = Divisor::kSenders, .weights = expected})
         .status();
   };
   EXPECT_EQ(combine(1 << 19, 1 << 19), absl::OkStatus());
@@ -224,7 +225,7 @@ TEST(DeltaPayloadTest, CombiningRefusesWeightsThatDoNotFit) {
       absl::InvalidArgumentError("weights sum to 524289, expected 524289 and at most 524288"));
   const WeightedDeltaPayload damaged = {.bytes = absl::string_view(bytes).substr(1), .weight = 1};
   const absl::StatusOr<DeltaMeans> means =
-      CombineDeltaPayloads({&damaged, 1}, Expect(5, 4), extents, {.weights = 1});
+      testing::CombinedMeans({&damaged, 1}, Expect(5, 4), extents, {.weights = 1});
   EXPECT_THAT(std::string(means.status().message()), StartsWith("payload 0: payload: magic "));
 }
 

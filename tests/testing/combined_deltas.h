@@ -1,0 +1,34 @@
+// The means of all blocks of updates together, for comparison with CombineDeltas.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/method/deltas/payload.h"
+
+namespace distro::testing {
+
+// As CombineDeltaPayloads.
+inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPayload> payloads,
+                                                const PayloadExpectation& expected,
+                                                absl::Span<const BlockExtent> extents,
+                                                const MeanRule& rule, GroupRange range) {
+  DeltaMeans means;
+  DISTRO_RETURN_IF_ERROR(CombineDeltaPayloads(
+      payloads, expected, extents, rule, range, [](auto&&...) {},
+      [&](uint32_t /*block*/, const DeltaMeans& of) {
+        means.positions.insert(means.positions.end(), of.positions.begin(), of.positions.end());
+        means.values.insert(means.values.end(), of.values.begin(), of.values.end());
+        means.offsets.push_back(static_cast<uint32_t>(means.positions.size()));
+      }));
+  return means;
+}
+inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPayload> payloads,
+                                                const PayloadExpectation& expected,
+                                                absl::Span<const BlockExtent> extents,
+                                                const MeanRule& rule) {
+  const uint32_t groups = (expected.blocks + kGroupBlocks - 1) / kGroupBlocks;
+  return CombinedMeans(payloads, expected, extents, rule, {.first = 0, .count = groups});
+}
+
+}  // namespace distro::testing
