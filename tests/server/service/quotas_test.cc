@@ -160,6 +160,8 @@ TEST_F(QuotasTest, EndsOldestSubscriptionOfArchiver) {
     if (i < server::kSubscriptionsOfAName) continue;
     const absl::Status displaced =
         followers[i - server::kSubscriptionsOfAName]->NextCommit().status();
+    // Its frame has come, but the server may not know it yet and then cancels the call.
+    if (absl::IsCancelled(displaced)) continue;
     EXPECT_EQ(displaced.code(), StatusCode::kUnavailable) << displaced;
     EXPECT_EQ(ReasonOf(displaced), "limit") << displaced;
   }
