@@ -17,6 +17,7 @@ STEPS = 300
 TOKENS = 2048  # of all workers, a step
 SEQUENCE = 128
 SEEDS = (1, 2, 3)
+LONG_TEXT = 2  # index of the text of text.py, of which no run reads a sample twice
 
 # 0.31 M parameters; every matrix consists of whole blocks of 64 x 64.
 MODEL = {
@@ -39,6 +40,7 @@ class Run:
     seed: int = 1
     steps: int = STEPS  # inner steps
     warmup: int = 30
+    floor: float | None = None  # the last rate, as a share of the highest; None: a tenth
     workers: int = 8
     tokens: int = TOKENS  # of all workers, a step
     model: str = "0.3M"
@@ -65,16 +67,17 @@ class Run:
         return dataclasses.replace(self, **fields)
 
     def _is_field(self, name):
-        return self.method != "deltas" or name in ("method", "lr", "seed", "steps", "warmup", "workers", "tokens", "model", "text")
+        return self.method != "deltas" or name in ("method", "lr", "seed", "steps", "warmup", "workers", "tokens", "model", "text", "floor")
 
     def config(self):
         config = {
             "name": "study", "method": "signs", "seed": self.seed, "rounds": self.steps, "peak_learning_rate": self.lr, "warmup_rounds": self.warmup,
             "sequence_length": SEQUENCE, "samples_per_worker": self.tokens // SEQUENCE // self.workers, "held_out_fraction": 0.05,
-            "evaluation_interval_rounds": 30 if self.steps <= 600 else self.steps // 20, "evaluation_samples": 128,
+            "evaluation_interval_rounds": 30 if self.steps <= 600 else self.steps // 20, "evaluation_samples": 1024 if self.text == LONG_TEXT else 128,
             "start_workers": self.workers, "overlap": 0,
         }
-        return config | {name: value for name, value in (("beta", self.beta), ("kept_per_block", self.k)) if value is not None}
+        lowest = None if self.floor is None else self.floor * self.lr
+        return config | {name: value for name, value in (("beta", self.beta), ("kept_per_block", self.k), ("min_learning_rate", lowest)) if value is not None}
 
     def flags(self):
         flags = ["--method", "distro" if self.method == "signs" else self.method, "--workers", str(self.workers)]
@@ -190,7 +193,7 @@ class Lab:
 
     def _run(self, run):
         if run.text >= len(self.texts):
-            raise SystemExit("a second --text is needed for this question")
+            raise SystemExit(f"this question needs {run.text + 1} times --text")
         start = time.monotonic()
         with self.lock:
             model = make_model(self.distroctl, MODELS[run.model], self.out / run.model)

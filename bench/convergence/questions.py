@@ -1,6 +1,6 @@
 """The questions of the study: each is a function of a lab that returns a table. Settings are chosen with one seed; the chosen ones are
 measured with three."""
-from lab import MODELS, STEPS, parameters
+from lab import LONG_TEXT, MODELS, STEPS, Run, parameters
 from page import table
 from tuning import (BASES, CHOICES, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, traffic_of, tuned)
 
@@ -265,3 +265,30 @@ def sizes(lab):
         return [f"{best.lr:g}", loss_of(lab, best), *traffic_of(lab, best)]
     return table(["method", "rate", "held-out loss", "sent", "received"],
                  rows_of(lab, [(f"{name}, {what}", (name, what)) for what in ("second text", "1 M parameters") for name in SHOWN], cells))
+
+
+@question
+def together(lab):
+    """What W workers gain over one alone, with 512 tokens a worker and step, 3000 steps, rate to zero, text read once: the share of the gain of
+    All-Reduce (Muon) that deltas keep. The rate of each row is tuned."""
+    long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT}
+    muon = Run(method="muon", lr=1.6e-2, beta=0.9, beta1=0.9, beta2=0.95, workers=1, **long)
+
+    def best(run):
+        return climb(lab, run, {"lr": RATES})[0]
+
+    def local(workers, h, k):
+        return deltas(h, k, lr=1.6e-2, beta=0.8, mu=0.9, workers=workers, tokens=512 * workers, **long)
+
+    def cells(at):
+        workers, run = at
+        chosen = best(run)
+        (loss,), (alone,), (reduced,) = (lab.losses([one]) for one in (chosen, best(muon.having(tokens=512)), best(muon.having(tokens=512 * workers))))
+        share = "" if reduced == alone or run.method == "muon" else f"{(alone - loss) / (alone - reduced):.0%}"
+        return [f"{chosen.lr:g}", f"{loss:.3f}", share, *(f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))]
+    variants = [("alone, Muon", (1, muon.having(tokens=512)))]
+    for workers, pairs in ((3, ((5, 128), (5, 4096), (1, 32), (20, 128), (5, 32), (5, 512), (1, 128), (10, 256), (20, 512), (20, 4096))),
+                           (8, ((5, 128), (5, 4096), (1, 32), (20, 128)))):
+        variants.append((f"W = {workers}, All-Reduce, Muon", (workers, muon.having(tokens=512 * workers))))
+        variants += [(f"W = {workers}, H = {h}, K = {k}", (workers, local(workers, h, k))) for h, k in pairs]
+    return table(["workers", "rate", "held-out loss", "share of the gain", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))

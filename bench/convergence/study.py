@@ -9,7 +9,7 @@ of a screening. Continues where it stopped: a finished run is a line of results/
                                                                                                 beside this file, and draws the page's images
 
 Every question (questions.py) prints a table; tuning.py has the methods and how they are tuned, lab.py models, tokens and steps of all runs. A
-second --text is the one of the question `sizes`.
+second --text is the one of the question `sizes`, a third one (text.py makes it) that of `together`.
 """
 import argparse
 import datetime
@@ -87,7 +87,7 @@ def write_report(lab, pages):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with bin/convergence and bin/distroctl")
-    parser.add_argument("--text", type=pathlib.Path, action="append", required=True, help="text to learn from, a megabyte or more; a second one for `sizes`")
+    parser.add_argument("--text", type=pathlib.Path, action="append", required=True, help="text to learn from, a megabyte or more; a second one for `sizes`, a third one for `together`")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for models and scratch files")
     parser.add_argument("--results", type=pathlib.Path, default=HERE / "results", help="folder of *.jsonl, one line per finished run")
     parser.add_argument("--jobs", type=int, default=1, help="parallel runs, one core each")

@@ -53,8 +53,15 @@ def documents(archive, pattern, unpacked):
         if path.is_symlink() or not path.is_file() or not re.search(pattern, name) or NOT_READ.search(name):
             continue
         data = path.read_bytes().replace(b"\r\n", b"\n")
-        if 0 < len(data) <= MOST_OF_A_FILE and b"\0" not in data:
+        if 0 < len(data) <= MOST_OF_A_FILE and is_text(data):
             yield data
+
+
+def is_text(data):
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def without_repeats(document, seen):
