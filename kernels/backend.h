@@ -1,7 +1,7 @@
 // The operations of the optimizer on one device, and their contracts (docs/algorithm.md). Momentum
 // and the forward transform are local to a worker: ordinary float arithmetic, results may differ
-// between backends in the last bits. Apply, ApplyDeltas, Lookahead and StateHash are exact: every
-// backend gives the same bits on every input.
+// between backends in the last bits. ApplyVotes, ApplyDeltas, Lookahead and StateHash are exact:
+// every backend gives the same bits on every input.
 //
 // Every operation is enqueued on the backend's device (kernels/device.h) and runs in the order of
 // the calls. Its arrays and output words are in the device's memory; the caller keeps them alive
@@ -61,7 +61,7 @@ struct TensorMomentum {
 // Aborts unless the arrays have these sizes and 1 <= k <= 4096.
 void CheckMomentum(int k, const TensorMomentum& tensor);
 
-// Value of `invalid` when Apply and ApplyDeltas found every block valid.
+// Value of `invalid` when ApplyVotes and ApplyDeltas found every block valid.
 inline constexpr uint32_t kAllBlocksValid = ~uint32_t{0};
 
 class Backend {
@@ -77,7 +77,7 @@ class Backend {
 
   // Error feedback: m <- m - IDCT2(pending), inside the tensor.
   //
-  //   positions, values  [count, k]  in   as returned by Compress
+  //   positions, values  [count, k]  in   as returned by CompressSigns
   //   momentum           f32 [elements]  in, out
   virtual void FeedbackSigns(const MatrixShape& matrix, BlockRange blocks, int k,
                              absl::Span<const uint16_t> positions, absl::Span<const float> values,
@@ -99,7 +99,7 @@ class Backend {
   // The deltas method's update. In tensors sent as elements: p <- p - step for every entry, two
   // rounded operations. In tensors sent as DCT: p <- p - float(IDCTint(V)) * w for every element of
   // a block that has entries, three rounded operations. Independent of the caller's floating-point
-  // environment. Arrays as in Apply.
+  // environment. Arrays as in ApplyVotes.
   //
   // Rules: positions are ascending and below 4096, and inside the tensor if they are elements;
   // signs are + or -; levels are below kLevels. The parameters of a block that breaks them do not

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
-#include "common/method/deltas/combine.h"
+#include "common/method/base/method.h"
 
 namespace distro::worker {
 namespace {
@@ -146,7 +146,7 @@ int StepsOf(const DeltasSettings& settings, int worker, int window) {
 
 int WeightOf(const DeltasSettings& settings, int worker, int window) {
   if (settings.worker_steps.empty() || settings.equal_weights) return 1;
-  return DeltaWeight(StepsOf(settings, worker, window), window);
+  return StepsWeight(StepsOf(settings, worker, window), window);
 }
 
 InnerSettings InnerOf(const DeltasSettings& settings, double weight_decay) {

@@ -65,7 +65,7 @@ RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view heade
 
 void FrameRing::Open(RoundFrame frame) {
   entries_.push_back(Entry{.round = next_round_, .frames = {}});
-  Append(&entries_.back(), std::move(frame));
+  Add(std::move(frame));
 }
 
 void FrameRing::ReplaceOpen(RoundFrame frame) {
@@ -75,19 +75,18 @@ void FrameRing::ReplaceOpen(RoundFrame frame) {
   entry.frames[0] = std::move(frame);
 }
 
-void FrameRing::Add(RoundFrame frame) { Append(&entries_.back(), std::move(frame)); }
-
 void FrameRing::Commit(RoundFrame frame) {
-  Append(&entries_.back(), std::move(frame));
+  Add(std::move(frame));
   entries_.back().committed = true;
   next_round_ = next_round_.Next();
   Evict();
 }
 
-void FrameRing::Append(Entry* entry, RoundFrame frame) {
-  entry->bytes += frame.bytes->size();
+void FrameRing::Add(RoundFrame frame) {
+  Entry& entry = entries_.back();
+  entry.bytes += frame.bytes->size();
   bytes_ += frame.bytes->size();
-  entry->frames.push_back(std::move(frame));
+  entry.frames.push_back(std::move(frame));
 }
 
 void FrameRing::Evict() {

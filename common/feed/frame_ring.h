@@ -60,7 +60,7 @@ class FrameRing {
   void Open(RoundFrame frame);
   // Replaces the Open frame of the open round.
   void ReplaceOpen(RoundFrame frame);
-  // Adds a segment frame of the open round.
+  // Adds a frame of a segment to the open round.
   void Add(RoundFrame frame);
   // Adds the commit frame of the open round and closes it.
   void Commit(RoundFrame frame);
@@ -82,7 +82,6 @@ class FrameRing {
     uint64_t bytes = 0;
   };
   const Entry* EntryOf(RoundId round) const;
-  void Append(Entry* entry, RoundFrame frame);
   void Evict();
 
   const uint64_t max_bytes_;

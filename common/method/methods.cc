@@ -24,7 +24,13 @@ const Method& MethodOf(v1::Method method) {
 const Method& MethodOf(const v1::RunConfig& config) { return MethodOf(config.method()); }
 
 v1::Method MethodNumberOf(const v1::StepParameters& step) {
-  return step.has_deltas() ? v1::METHOD_DELTAS : v1::METHOD_SIGNS;
+  switch (step.parameters_case()) {
+    case v1::StepParameters::kDeltas:
+      return v1::METHOD_DELTAS;
+    case v1::StepParameters::PARAMETERS_NOT_SET:
+      break;
+  }
+  return v1::METHOD_SIGNS;
 }
 
 const Method& MethodOf(const v1::StepParameters& step) { return MethodOf(MethodNumberOf(step)); }

@@ -36,8 +36,6 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   void OnStateHashMismatch(int workers) override;
   void OnMemberChange(absl::string_view reason) override;
   void OnLateUpdate(absl::Duration lateness) override;
-  void OnUpdateTimed(const std::string&, RoundId, absl::Duration) override {
-  }  // a page's (RunHistory)
   void OnLogError(absl::string_view operation) override;
   void OnPhase(absl::string_view phase, absl::Duration time) override;
 

@@ -1,4 +1,5 @@
-// The validated options of an aggregator process. Defaults of flags are here.
+// The validated options of an aggregator process. Defaults of flags are here; those of
+// limits are in server/limits/service_limits.h.
 #pragma once
 
 #include <cstdint>

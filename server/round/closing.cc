@@ -9,7 +9,7 @@
 namespace distro::server {
 namespace {
 
-constexpr int kMaxCombiningThreads = 8;  // each has a segment's votes, at most 134 MB
+constexpr int kMaxCombiningThreads = 8;  // each holds a segment's sums and result
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // The interface through which a run reports events to metrics. Calls come from any thread, some
-// with the mutex of SharedRun held: be quick and do not call back.
+// with the mutex of SharedRun held: be quick and do not call back. An observer overrides the events
+// that it needs.
 #pragma once
 
 #include <cstdint>
@@ -29,29 +30,28 @@ struct CommittedRoundInfo {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  virtual void OnRoundOpened(RoundId round, int expected) = 0;
+  virtual void OnRoundOpened(RoundId /*round*/, int /*expected*/) {}
   // A worker's update of a round is complete and in time.
-  virtual void OnUpdateReceived() = 0;
+  virtual void OnUpdateReceived() {}
   // `latency`: from the segment's last upload to its first result frame.
-  virtual void OnSegmentResult(const SegmentResult& result, absl::Duration latency) = 0;
-  virtual void OnRoundCommitted(const CommittedRoundInfo& info) = 0;
-  virtual void OnStateHashMismatch(int workers) = 0;
+  virtual void OnSegmentResult(const SegmentResult& /*result*/, absl::Duration /*latency*/) {}
+  virtual void OnRoundCommitted(const CommittedRoundInfo& /*info*/) {}
+  virtual void OnStateHashMismatch(int /*workers*/) {}
   // A worker's state changed; one of kMemberReasons.
-  virtual void OnMemberChange(absl::string_view reason) = 0;
+  virtual void OnMemberChange(absl::string_view /*reason*/) {}
   // An update arrived this long after its round was over. Once per worker and round.
-  virtual void OnLateUpdate(absl::Duration lateness) = 0;
+  virtual void OnLateUpdate(absl::Duration /*lateness*/) {}
   // The last byte of a worker's update of `round` arrived this long after the round opened, even if
   // it was too late to count. Once per worker and round.
-  virtual void OnUpdateTimed(const std::string& worker, RoundId round,
-                             absl::Duration since_open) = 0;
+  virtual void OnUpdateTimed(const std::string& /*worker*/, RoundId /*round*/,
+                             absl::Duration /*since_open*/) {}
   // A write to the log failed; the name of the disk's operation, or "other".
-  virtual void OnLogError(absl::string_view operation) = 0;
+  virtual void OnLogError(absl::string_view /*operation*/) {}
   // Busy seconds of a phase: combine, encode, log, broadcast.
-  virtual void OnPhase(absl::string_view phase, absl::Duration time) = 0;
+  virtual void OnPhase(absl::string_view /*phase*/, absl::Duration /*time*/) {}
 };
 
 // Forwards events to several observers, in order. As thread-safe as they are.
-
 class ObserverList final : public RunObserver {
  public:
   // Borrowed.

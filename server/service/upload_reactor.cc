@@ -10,11 +10,12 @@ namespace distro::server {
 
 UploadReactor::UploadReactor(grpc::CallbackServerContext* context, Caller caller,
                              RoundManager* manager, StreamLimiter* limiter,
-                             TransferObserver* observer, ConnectionTable* connections)
+                             TransferObserver* observer, ConnectionTable* connections,
+                             const Clock* clock)
     : AnsweringReactor(context, connections),
       caller_(std::move(caller)),
       observer_(observer),
-      call_(manager, limiter->inflight(), observer) {
+      call_(manager, limiter->inflight(), observer, clock) {
   if (absl::Status status = Begin(limiter, StreamKind::kUpload); !status.ok()) OnStopped(status);
 }
 

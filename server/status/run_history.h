@@ -63,12 +63,6 @@ class RunHistory final : public RunObserver {
   void OnRoundCommitted(const CommittedRoundInfo& info) override;
   void OnUpdateTimed(const std::string& worker, RoundId round, absl::Duration since_open) override;
   void OnStateHashMismatch(int workers) override;
-  void OnUpdateReceived() override {}
-  void OnSegmentResult(const SegmentResult&, absl::Duration) override {}
-  void OnMemberChange(absl::string_view) override {}
-  void OnLateUpdate(absl::Duration) override {}
-  void OnLogError(absl::string_view) override {}
-  void OnPhase(absl::string_view, absl::Duration) override {}
 
   HistoryView View() const;
 

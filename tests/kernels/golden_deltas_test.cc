@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/method/base/method.h"
 #include "common/method/deltas/caps.h"
 #include "common/method/deltas/combine.h"
 #include "common/model/layout/layout.h"
@@ -106,7 +107,7 @@ class GoldenDeltasTest : public ::testing::TestWithParam<std::string>,
   }
   int Weight(int64_t row) const {
     return run_["window"].get<bool>()
-               ? DeltaWeight(At<uint8_t>("steps", row), run_["inner_steps"].get<int>())
+               ? StepsWeight(At<uint8_t>("steps", row), run_["inner_steps"].get<int>())
                : 1;
   }
 

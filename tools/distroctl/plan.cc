@@ -12,7 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
-#include "common/method/deltas/combine.h"
+#include "common/method/base/method.h"
 #include "common/method/signs/payload.h"
 #include "common/model/architecture.h"
 #include "common/model/layout/layout.h"
@@ -37,19 +37,25 @@ absl::Status Range(absl::string_view flag, double value, double least, double mo
       absl::StrFormat("--%s: %g is outside %g to %g", flag, value, least, most));
 }
 
+const MethodFigures& FiguresOf(const PlanOptions& o) {
+  return o.method == kDeltasFigures.name ? kDeltasFigures : kSignsFigures;
+}
+
 absl::Status CheckMethod(const PlanOptions& o) {
-  const bool deltas = o.method == "deltas";
-  if (!deltas && o.method != "signs") {
+  const MethodFigures& method = FiguresOf(o);
+  if (o.method != method.name) {
     return absl::InvalidArgumentError(
         absl::StrCat("--method: '", o.method, "' is not a method: give deltas or signs"));
   }
   DISTRO_RETURN_IF_ERROR(Range("local_steps", o.local_steps, 1, 1000));
-  if (!deltas && o.local_steps != 1) {
+  if (!method.local_steps && o.local_steps != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--local_steps: ", o.local_steps,
                      ": signs take one step a round: remove the flag, or give --method deltas"));
   }
-  if (!deltas || !o.overlap.value_or(false)) return absl::OkStatus();
+  if (!method.local_steps && o.window_seconds > 0)
+    return absl::InvalidArgumentError("--window_seconds: needs --method deltas");
+  if (method.overlaps || !o.overlap.value_or(false)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--overlap: 1: deltas do not overlap: remove the flag, or give --method signs");
 }
@@ -61,16 +67,17 @@ absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
   config.set_rounds(o.rounds);
   config.set_sequence_length(o.sequence_length);
   config.set_samples_per_worker(o.micro_batch);
-  const bool deltas = o.method == "deltas";
-  config.set_method(deltas ? v1::METHOD_DELTAS : v1::METHOD_SIGNS);
-  if (deltas) config.set_local_steps(o.local_steps);
+  const MethodFigures& method = FiguresOf(o);
+  config.set_method(method.number);
+  if (method.local_steps) config.set_local_steps(o.local_steps);
   if (o.kept != 0) config.set_kept_per_block(o.kept);
   if (o.overlap.has_value()) config.set_overlap(*o.overlap ? 1 : 0);
   return CompleteRunConfig(std::move(config));
 }
 
 PlanOptions OfTheOtherMethod(PlanOptions o) {
-  o.method = o.method == "deltas" ? "signs" : "deltas";
+  o.method = std::string(FiguresOf(o).number == kDeltasFigures.number ? kSignsFigures.name
+                                                                      : kDeltasFigures.name);
   o.local_steps = 1;
   o.kept = 0;
   o.overlap.reset();
@@ -85,7 +92,8 @@ std::string ConfigOf(const std::string& model) {
 }
 
 double UpdateBytes(const Layout& layout, const PlanMethod& m) {
-  if (m.deltas) return EntropyBytes(static_cast<double>(layout.blocks()), m.kept, kDeltaUpdateBits);
+  if (m.figures.number == v1::METHOD_DELTAS)
+    return EntropyBytes(static_cast<double>(layout.blocks()), m.kept, kDeltaUpdateBits);
   double bytes = 0;
   for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
@@ -100,15 +108,14 @@ double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions&
   const double sent = static_cast<double>(o.workers) * m.kept;
   return MostBytes(static_cast<double>(layout.blocks()),
                    o.kept_votes == 0 ? sent : std::min<double>(o.kept_votes, sent),
-                   m.deltas ? kDeltaResultBits : kSignsBits);
+                   m.figures.number == v1::METHOD_DELTAS ? kDeltaResultBits : kSignsBits);
 }
 
 double ComputeSeconds(const PlanMethod& m, const PlanOptions& o) {
   if (o.step_seconds.empty()) return m.local_steps * o.compute_seconds;
   double longest = 0;
   for (const double step : o.step_seconds)
-    longest = std::max(longest,
-                       RoundOfWorker(step, m.deltas ? o.window_seconds : 0, m.local_steps).seconds);
+    longest = std::max(longest, RoundOfWorker(step, o.window_seconds, m.local_steps).seconds);
   return longest;
 }
 
@@ -127,9 +134,9 @@ std::vector<PlanWorker> WorkersOf(const PlanMethod& m, const PlanOptions& o) {
 
 PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const PlanOptions& o) {
   PlanMethod m;
-  m.deltas = config.method() == v1::METHOD_DELTAS;
+  m.figures = config.method() == kDeltasFigures.number ? kDeltasFigures : kSignsFigures;
   m.kept = static_cast<int>(config.kept_per_block());
-  m.local_steps = m.deltas ? static_cast<int>(config.local_steps()) : 1;
+  m.local_steps = m.figures.local_steps ? static_cast<int>(config.local_steps()) : 1;
   m.overlap = config.overlap() == 1;
   m.update = UpdateBytes(layout, m);
   m.result = ResultBytes(layout, m, o);
@@ -189,7 +196,7 @@ WorkerRound RoundOfWorker(double step_seconds, double window_seconds, int local_
   const double fit = std::clamp<double>(std::floor(window_seconds / step_seconds), 1, local_steps);
   const auto steps = static_cast<int>(fit);
   return {
-      .steps = steps, .weight = DeltaWeight(steps, local_steps), .seconds = steps * step_seconds};
+      .steps = steps, .weight = StepsWeight(steps, local_steps), .seconds = steps * step_seconds};
 }
 
 absl::Status PlanOptions::Validate() const {
@@ -205,9 +212,8 @@ absl::Status PlanOptions::Validate() const {
   for (const double step : step_seconds)
     DISTRO_RETURN_IF_ERROR(Range("step_seconds", step, 1e-3, 1e6));
   DISTRO_RETURN_IF_ERROR(Range("window_seconds", window_seconds, 0, 604800));
-  if (window_seconds > 0 && (method != "deltas" || step_seconds.empty()))
-    return absl::InvalidArgumentError(
-        "--window_seconds: needs --method deltas, and --step_seconds of the workers");
+  if (window_seconds > 0 && step_seconds.empty())
+    return absl::InvalidArgumentError("--window_seconds: needs --step_seconds of the workers");
   DISTRO_RETURN_IF_ERROR(Range("rounds", static_cast<double>(rounds), 1, 4294967296.0));
   DISTRO_RETURN_IF_ERROR(CheckMethod(*this));
   DISTRO_RETURN_IF_ERROR(Range("kept", kept, 0, 4096));

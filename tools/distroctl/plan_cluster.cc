@@ -14,15 +14,11 @@ namespace {
 constexpr double kSecondsADay = 86400;
 constexpr double kGibi = 1024.0 * 1024 * 1024;
 
-// The most expensive rows of bench/aggregator_load/README.md and docs/performance.md, "Both
-// methods": seconds of processor time per position that a worker sends.
-constexpr double kSignsSecondsAPosition = 38e-9;
-constexpr double kDeltasSecondsAPosition = 70e-9;
 // Above this share of a round the aggregator, not links and GPUs, limits the rate.
 constexpr double kShareOfRound = 0.1;
 constexpr double kLeastCores = 0.5;
-// In each of those rows its resident memory is below this plus twice the round's updates plus 7.5
-// results.
+// In each row of the aggregator's load tests its resident memory is below this plus twice the
+// round's updates plus 7.5 results.
 constexpr double kBaseMemory = 0.4e9;
 constexpr double kUpdatesHeld = 2;
 constexpr double kResultsHeld = 7.5;
@@ -67,8 +63,7 @@ std::string Cores(double cores) { return absl::StrFormat("%.0fm", 500 * std::cei
 PlanCluster ClusterOf(const PlanSize& size, const PlanMethod& m) {
   PlanCluster cluster;
   const double positions = size.workers * size.blocks * m.kept;
-  cluster.aggregator_cpu_seconds =
-      positions * (m.deltas ? kDeltasSecondsAPosition : kSignsSecondsAPosition);
+  cluster.aggregator_cpu_seconds = positions * m.figures.seconds_a_position;
   cluster.aggregator_cores =
       std::max(kLeastCores, cluster.aggregator_cpu_seconds / (kShareOfRound * m.round));
   cluster.aggregator_memory = AggregatorMemory(size, m, cluster.aggregator_cores);

@@ -27,7 +27,7 @@ struct PlanSize {
 
 // Bytes, decimal; seconds of processor time; cores.
 struct PlanCluster {
-  double aggregator_cpu_seconds = 0;  // per round: W x blocks x K x 70 ns (deltas), 38 ns (signs)
+  double aggregator_cpu_seconds = 0;  // per round: W x blocks x K x the method's figure
   double aggregator_cores = 0;        // so that this takes a tenth of the round; at least 0.5
   // 0.4 GB + 2 x W x update + 7.5 x result + 134 MB for each core above 2 + 48 bytes a round of the
   // run.

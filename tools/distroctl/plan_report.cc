@@ -27,8 +27,8 @@ std::string MemoryTable(const Plan& plan) {
 
 // "deltas, K = 32, H = 5"
 std::string Name(const PlanMethod& m) {
-  if (!m.deltas) return absl::StrCat("signs, K = ", m.kept);
-  return absl::StrCat("deltas, K = ", m.kept, ", H = ", m.local_steps);
+  return absl::StrCat(m.figures.name, ", K = ", m.kept,
+                      m.figures.local_steps ? absl::StrCat(", H = ", m.local_steps) : "");
 }
 
 std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
@@ -40,11 +40,11 @@ std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
   };
   for (const PlanMethod* m : {&plan.method, &plan.other}) {
     const double up = m->update / m->local_steps, down = m->result / m->local_steps;
-    if (m->deltas) {
-      add(Name(*m), up, down, m->step());
-    } else {
+    if (m->figures.overlaps) {
       add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap);
       add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap);
+    } else {
+      add(Name(*m), up, down, m->step());
     }
   }
   add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds);
@@ -57,8 +57,8 @@ std::string MethodText(const Plan& plan, const PlanOptions& o) {
   const PlanMethod& m = plan.method;
   const int steps = m.local_steps;
   return absl::StrCat(
-      "method: ", Name(m), m.deltas ? "" : absl::StrCat(", overlap ", m.overlap ? 1 : 0), "\n",
-      "a round of a worker: ", o.step_seconds.empty() ? "" : "at most ", steps,
+      "method: ", Name(m), m.figures.overlaps ? absl::StrCat(", overlap ", m.overlap ? 1 : 0) : "",
+      "\n", "a round of a worker: ", o.step_seconds.empty() ? "" : "at most ", steps,
       steps == 1 ? " step" : " steps", o.step_seconds.empty() ? " of " : " in ",
       Seconds(o.step_seconds.empty() ? m.compute / steps : m.compute), "; ", Bytes(m.update),
       " up in ", Seconds(m.upload), ", ", Bytes(m.result), " down at most in ", Seconds(m.download),
@@ -115,11 +115,11 @@ std::string MemoryText(const Plan& plan, const PlanOptions& o) {
 }
 
 nlohmann::json MethodJson(const PlanMethod& m) {
-  nlohmann::json method = {{"method", m.deltas ? "deltas" : "signs"},
+  nlohmann::json method = {{"method", m.figures.name},
                            {"kept_per_block", m.kept},
                            {"local_steps", m.local_steps},
                            {"overlap", m.overlap ? 1 : 0},
-                           {"cpus_only", m.deltas},
+                           {"cpus_only", m.figures.cpus_only},
                            {"update_bytes", m.update},
                            {"result_bytes", m.result},
                            {"update_bytes_a_step", m.update / m.local_steps},
@@ -129,7 +129,7 @@ nlohmann::json MethodJson(const PlanMethod& m) {
                            {"round_compute_seconds", m.compute},
                            {"round_seconds", m.round},
                            {"step_seconds", m.step()}};
-  if (m.deltas) return method;
+  if (!m.figures.overlaps) return method;
   method["round_seconds_overlap_1"] = m.with_overlap;
   method["round_seconds_overlap_0"] = m.without_overlap;
   return method;

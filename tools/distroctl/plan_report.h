@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "distro/v1/run.pb.h"
 #include "nlohmann/json.hpp"
 #include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/plan_disk.h"
@@ -13,9 +15,28 @@ namespace distro::tools {
 
 struct PlanOptions;
 
+// What a plan assumes of a method.
+struct MethodFigures {
+  v1::Method number = v1::METHOD_UNSPECIFIED;
+  absl::string_view name;
+  bool local_steps = false;  // a round may have several, and a window
+  bool overlaps = false;     // may compute while it exchanges
+  bool cpus_only = false;    // with several ranks a node
+  // The most expensive rows of bench/aggregator_load/README.md and docs/performance.md, "Both
+  // methods": the aggregator's processor time per position that a worker sends.
+  double seconds_a_position = 0;
+};
+inline constexpr MethodFigures kDeltasFigures = {.number = v1::METHOD_DELTAS,
+                                                 .name = "deltas",
+                                                 .local_steps = true,
+                                                 .cpus_only = true,
+                                                 .seconds_a_position = 70e-9};
+inline constexpr MethodFigures kSignsFigures = {
+    .number = v1::METHOD_SIGNS, .name = "signs", .overlaps = true, .seconds_a_position = 38e-9};
+
 // A worker's traffic and times per round with one method.
 struct PlanMethod {
-  bool deltas = false;  // otherwise signs
+  MethodFigures figures;
   int kept = 0;         // K
   int local_steps = 1;  // H
   bool overlap = false;
@@ -24,7 +45,7 @@ struct PlanMethod {
   double upload = 0;  // seconds
   double download = 0;
   double compute = 0;       // of H steps
-  double with_overlap = 0;  // a round; signs only
+  double with_overlap = 0;  // a round, of a method that overlaps
   double without_overlap = 0;
   double round = 0;  // that of the two which the run uses
 

@@ -26,6 +26,14 @@ inline constexpr uint32_t kMaxLocalSteps = 1000;
 // Limit of the scale_medians in a record: 1 + a code.
 inline constexpr uint32_t kLargestScaleMedian = 256;
 
+// n_w: the weight of an update of `steps` local steps in a round with `window` of them, 1 to
+// kMaxStepsWeight. Requires 1 <= steps <= window.
+inline constexpr int kMaxStepsWeight = 15;
+constexpr int StepsWeight(int steps, int window) {
+  const int weight = (2 * kMaxStepsWeight * steps + window) / (2 * window);
+  return weight < 1 ? 1 : weight;
+}
+
 // Limits the weights of a round's members so that no sum of their updates overflows.
 struct WeightLimit {
   uint64_t sum = 0;           // at most this

@@ -22,13 +22,6 @@ namespace distro {
 // The largest sum of the weights of a round's updates: the sums below then stay under 2^62.
 inline constexpr int64_t kMaxDeltaWeights = int64_t{1} << 19;
 
-// n_w: the weight of an update of `steps` inner steps in a round with `window` of them, 1..15.
-// Requires 1 <= steps <= window.
-constexpr int DeltaWeight(int steps, int window) {
-  const int weight = (30 * steps + window) / (2 * window);
-  return weight < 1 ? 1 : weight;
-}
-
 enum class Divisor {
   kSenders,  // the mean over the workers that sent the position
   kAll,      // the mean over all included workers

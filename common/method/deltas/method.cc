@@ -95,6 +95,8 @@ class DeltasMethod final : public Method {
         static_cast<uint8_t>(most));
   }
   WeightLimit MemberWeights(const v1::StepParameters& /*step*/) const override {
+    // Sums can hold the weights of the largest number of workers that a run may have.
+    static_assert(kMaxWorkers * kMaxStepsWeight <= kMaxDeltaWeights);
     return {.sum = kMaxDeltaWeights, .message = "more than 2^19 in all"};
   }
   size_t ScaleMedianCount(const Layout& layout) const override { return layout.tensors().size(); }

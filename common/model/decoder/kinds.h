@@ -1,5 +1,6 @@
 // What each architecture of the family is: a row of switches (docs/decisions/0042). The row also
-// says which keys of config.json are read, and what they are if absent.
+// says which keys of config.json are read, and what those are if absent whose default differs
+// between classes of transformers; other defaults are in decoder.cc and layer_keys.cc.
 #pragma once
 
 #include "absl/strings/string_view.h"

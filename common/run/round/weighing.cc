@@ -2,17 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/method/base/key_checks.h"
 #include "common/method/base/learning_rate.h"
-#include "common/method/deltas/combine.h"
+#include "common/method/base/method.h"
 #include "common/method/methods.h"
 #include "common/run/sample_pool.h"
 
 namespace distro {
 namespace {
-
-// Sums can hold the weights of the largest number of workers that a run may have.
-static_assert(kMaxWorkers * DeltaWeight(1, 1) <= kMaxDeltaWeights);
 
 absl::Status CheckLocalSteps(const Weighing& weighing, const UpdateClaim& claim,
                              const v1::Slot& slot) {
@@ -51,7 +47,7 @@ absl::Status CheckClaim(const Weighing& weighing, const UpdateClaim& claim, cons
 int WeightOf(const Weighing& weighing, uint32_t local_steps, int data_weight) {
   if (weighing.by_data) return data_weight;
   if (weighing.window == 0 || local_steps == 0) return 1;
-  return DeltaWeight(static_cast<int>(local_steps), static_cast<int>(weighing.window));
+  return StepsWeight(static_cast<int>(local_steps), static_cast<int>(weighing.window));
 }
 
 }  // namespace distro

@@ -46,5 +46,13 @@ TEST(MethodsTest, SignsNeedNoModel) {
   EXPECT_TRUE(MethodOf(config).MakeRounds(config, layout, "").ok());
 }
 
+TEST(MethodsTest, WeighUpdatesByTheirSteps) {
+  EXPECT_EQ(StepsWeight(1, 1), 15);
+  EXPECT_EQ(StepsWeight(30, 30), 15);
+  EXPECT_EQ(StepsWeight(15, 30), 8);
+  EXPECT_EQ(StepsWeight(1, 30), 1);
+  EXPECT_EQ(StepsWeight(1, 1000), 1) << "0.5 and less";
+}
+
 }  // namespace
 }  // namespace distro

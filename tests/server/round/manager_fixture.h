@@ -37,7 +37,6 @@ struct CountingObserver final : server::RunObserver {
     timed[worker] = since_open;
   }
   void OnLogError(absl::string_view operation) override { ++errors[std::string(operation)]; }
-  void OnPhase(absl::string_view, absl::Duration) override {}
   std::map<std::string, int> errors, changes;
   std::map<std::string, absl::Duration> timed;
   std::optional<double> eval_loss;

@@ -282,7 +282,7 @@ TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {
         Row{false, 512, 4, 1.77, 12.84, 22.74, 1727}, Row{true, 8, 32, 11.15, 64.60, 4.24, 836},
         Row{true, 32, 32, 11.15, 168.94, 21.21, 2000}}) {
     SCOPED_TRACE(testing::Message() << (row.deltas ? "deltas, " : "signs, ") << row.workers);
-    const PlanMethod method = {.deltas = row.deltas,
+    const PlanMethod method = {.figures = row.deltas ? kDeltasFigures : kSignsFigures,
                                .kept = row.kept,
                                .update = 1e6 * row.update,
                                .result = 1e6 * row.result,
@@ -297,7 +297,8 @@ TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {
 }
 
 TEST(PlanClusterTest, ShorterRoundsTakeMoreCoresAndTheirMemory) {
-  PlanMethod method = {.deltas = true, .kept = 32, .update = 11e6, .result = 169e6, .round = 3600};
+  PlanMethod method = {
+      .figures = kDeltasFigures, .kept = 32, .update = 11e6, .result = 169e6, .round = 3600};
   const PlanSize size = {.parameters = 1.2e9, .blocks = 294177, .workers = 32};
   const PlanCluster hour = ClusterOf(size, method);
   EXPECT_EQ(hour.aggregator_cores, 0.5) << "the least";

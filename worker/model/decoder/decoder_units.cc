@@ -19,25 +19,26 @@ const DecoderConfig& ConfigOf(const Architecture& model) {
   return static_cast<const Decoder&>(model).config();
 }
 
-// The parameters of a block, undefined where its kind has none.
+// The parameters of a block, undefined where its kind has none, in the order of BlockTensors
+// (common/model/decoder/decoder.cc).
 struct BlockParameters {
   BlockParameters(const DecoderKind& kind, absl::Span<const at::Tensor> all) {
     size_t taken = 0;
     const auto next = [&](bool exists) { return exists ? all[taken++] : at::Tensor(); };
-    input_norm = next(true);
+    attention_norm = next(true);
     query = next(true), query_bias = next(kind.qkv_bias);
     key = next(true), key_bias = next(kind.qkv_bias);
     value = next(true), value_bias = next(kind.qkv_bias);
     query_norm = next(kind.qk_norm), key_norm = next(kind.qk_norm);
     output = next(true);
-    post_norm = next(true);
+    mlp_norm = next(true);
     gate = next(true), up = next(true), down = next(true);
   }
 
-  at::Tensor input_norm;
+  at::Tensor attention_norm;
   at::Tensor query, query_bias, key, key_bias, value, value_bias;
   at::Tensor query_norm, key_norm;
-  at::Tensor output, post_norm, gate, up, down;
+  at::Tensor output, mlp_norm, gate, up, down;
 };
 
 at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, float eps) {
@@ -48,8 +49,9 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
 
-// x [B, S, heads * d] with the halves of each head turned against each other. Before heads are
-// split: their elements are then neighbours in memory, and so are those of the tables.
+// x [sequences, positions, heads * d] with the halves of each head turned against each other.
+// Before heads are split: their elements are then neighbours in memory, and so are those of the
+// tables.
 at::Tensor Rotate(const at::Tensor& x, int64_t head_dim, const Batch& batch) {
   const at::Tensor other_halves =
       x.view({x.size(0), x.size(1), -1, head_dim}).roll(head_dim / 2, -1).view(x.sizes());
@@ -57,7 +59,7 @@ at::Tensor Rotate(const at::Tensor& x, int64_t head_dim, const Batch& batch) {
          other_halves * batch.tables[kSin].narrow(-1, 0, x.size(-1));
 }
 
-// [B, S, heads * d] -> [B, heads, S, d]
+// [sequences, positions, heads * d] -> [sequences, heads, positions, d]
 at::Tensor SplitHeads(const at::Tensor& x, int heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
@@ -108,8 +110,8 @@ class Block : public Unit {
                      const Batch& batch) const override {
     const BlockParameters p(*config_.kind, parameters);
     const at::Tensor h =
-        input + Attention(p, Norm(input, p.input_norm, config_.rms_norm_eps), batch);
-    const at::Tensor m = Norm(h, p.post_norm, config_.rms_norm_eps);
+        input + Attention(p, Norm(input, p.attention_norm, config_.rms_norm_eps), batch);
+    const at::Tensor m = Norm(h, p.mlp_norm, config_.rms_norm_eps);
     return h + at::linear(at::silu(at::linear(m, p.gate)) * at::linear(m, p.up), p.down);
   }
 

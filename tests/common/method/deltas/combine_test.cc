@@ -301,14 +301,6 @@ TEST(CombineDeltasTest, MeansByReciprocalsAreThoseOfADivision) {
   }
 }
 
-TEST(CombineDeltasTest, WeightsFollowTheStepsOfAWindow) {
-  EXPECT_EQ(DeltaWeight(1, 1), 15);
-  EXPECT_EQ(DeltaWeight(30, 30), 15);
-  EXPECT_EQ(DeltaWeight(15, 30), 8);
-  EXPECT_EQ(DeltaWeight(1, 30), 1);
-  EXPECT_EQ(DeltaWeight(1, 1000), 1) << "0.5 and less";
-}
-
 TEST(KeepLargestTest, AmongEqualsTheSmallerTieStays) {
   DeltaMeans means = {
       .offsets = {0, 4, 6}, .positions = {3, 9, 40, 4095, 1, 2}, .values = {-7, 7, 8, 7, 5, 1}};
