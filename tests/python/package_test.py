@@ -23,7 +23,7 @@ import torch
 from distro_train._connect import _name_of_tokenizer
 from distro_train._errors import error_of
 from distro_train._held_out import HeldOut, parts_of_held_out
-from distro_train._inner import RunOptimizer
+from distro_train._inner import Inner, RunOptimizer
 from distro_train._library import load, trainable
 from distro_train._module import Buffers, check, describe
 from distro_train._progress import Progress
@@ -31,6 +31,7 @@ from distro_train._ranks import Ranks
 from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
 from distro_train._run import Run
 from distro_train._session import Session
+from distro_train._sharded import Sharded
 from distro_train._state import InnerState
 from distro_train._steps import LocalSteps
 from page import classes_by_code, reasons_by_code, row_of
@@ -193,7 +194,7 @@ class SessionTest(unittest.TestCase):
         """In the first of these requests."""
         self.native = Native([self.parameter], requests)
         session = Session(self.native, None, lambda: None)
-        session.attach(inner or torch.optim.SGD([self.parameter], lr=1.0))
+        session.attach(Inner(inner or torch.optim.SGD([self.parameter], lr=1.0)))
         session.answer()
         return session
 
@@ -209,6 +210,15 @@ class SessionTest(unittest.TestCase):
         self.assertEqual((self.parameter.item(), self.native.shown), (-6.0, 3), "nothing of the second step, which was not finite")
         session.close()
         self.assertEqual(self.native.answers[1:], [(1.0, 3.0, 1, 0)], "of the open round")
+
+    def test_drops_steps_of_open_round(self):
+        session = self.begin(ROUND, ("save", [], 0.0, 0.0, 3))
+        session._state = mock.Mock()
+        self.step(session, 1.0)
+        with self.assertLogs("distro_train", logging.ERROR):
+            session.close(hand_in=False, keep=False)
+        session._state.save.assert_not_called()
+        self.assertEqual(self.native.answers, [(0.0, 0.0, 0, 0), (0.0, 0.0, 0, 0)])
 
     def test_has_rates_of_run(self):
         config = {**CONFIG, "weight_decay": 0.0}
@@ -257,8 +267,8 @@ class RunTest(unittest.TestCase):
         self.model = torch.nn.Linear(1, 1, bias=False)
         self.session = mock.Mock(masters=dict, **{
             "progress.return_value": "round 1/2", "join.return_value": ("joined", {"module": "", "config": {"samples_per_worker": 2}, "run_id": "r", "muon": []}),
-            "samples.return_value": ([[0, 1], [2, 3], [4, 5]], list(range(8))), "held_out.return_value": (9, 1)})
-        run = Run(self.session, Ranks(alone=True), self.model, dict(self.model.named_parameters()), None, None, None, None)
+            "samples.return_value": ([[0, 1], [2, 3], [4, 5]], list(range(8)), None), "held_out.return_value": (9, 1)})
+        run = Run(self.session, Ranks(alone=True), self.model, dict(self.model.named_parameters()), None, None, None, None, None)
         self.addCleanup(run.close)
         run.begin(None)
         run.attach(None)
@@ -506,13 +516,20 @@ class ModelTest(unittest.TestCase):
             self.addCleanup(torch.distributed.destroy_process_group)
             self.assertEqual(trainable(torch.nn.parallel.DistributedDataParallel(Plain()))[0], trainable(Plain())[0])
             import torch.distributed.fsdp as fsdp
-            with self.assertRaisesRegex(ValueError, "FullyShardedDataParallel.*DistributedDataParallel"):
+            with self.assertRaisesRegex(ValueError, "FullyShardedDataParallel.*FSDP2"):
                 trainable(fsdp.FullyShardedDataParallel(torch.nn.Linear(4, 4), sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
                                                         use_orig_params=True, device_id=torch.device("cpu")))
             sharded = torch.nn.Linear(4, 4)
             fsdp.fully_shard(sharded, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
-            with self.assertRaisesRegex(ValueError, "'weight': is a DTensor.*FSDP2"):
-                trainable(sharded)
+            self.assertEqual(trainable(sharded)[0], ["weight", "bias"])
+            with self.assertRaisesRegex(ValueError, "'weight': lies in parts.*before fully_shard"):
+                distro_train.save_initial(sharded, folder)
+            for change, message in ((torch.nn.Module.bfloat16, "'weight': is bfloat16 and in parts.*MixedPrecisionPolicy"),
+                                    (lambda module: module.requires_grad_(False), "'weight': is frozen and in parts.*ignored_params")):
+                with self.assertRaisesRegex(ValueError, message):
+                    changed = change(torch.nn.Linear(4, 4))
+                    fsdp.fully_shard(changed, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
+                    Sharded(changed, dict(zip(*trainable(changed))), Ranks(alone=True))
 
 
 class ProgressTest(unittest.TestCase):

@@ -8,17 +8,23 @@ import pathlib
 import re
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import _files, _library
 from ._place import own_place
 from ._progress import show_log
+from ._ranks import Ranks
 from ._ranks import ranks as find_ranks
 from ._reader import Fingerprinted
 from ._run import Run
 from ._session import Session
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from ._sharded import Sharded
 
 
 def connect(
@@ -40,6 +46,7 @@ def connect(
     tokenizer: str | os.PathLike[str] | None = None,
     timeout: float | None = None,
     on_round: Callable[[dict[str, Any]], None] | None = None,
+    data_mesh: DeviceMesh | None = None,
 ) -> Run:
     """Joins the run of an aggregator and loads its newest parameters into `model`.
 
@@ -54,7 +61,8 @@ def connect(
     name         of this worker in the run, [a-z0-9-]{1,63}
     model        parameters that require a gradient are trained: float32, or bfloat16 or float16 with
                  a float32 master copy, with the names and shapes of the run's model. The
-                 result of torch.compile or DistributedDataParallel counts as the module itself
+                 result of torch.compile or DistributedDataParallel counts as the module itself. Also
+                 what fully_shard (FSDP2) and parallelize_module made of it: float32, all trained
     state_dir    folder for this worker's own state, one per worker; None: no state is saved, and a
                  restarted process begins without momentum
     state_interval_rounds
@@ -68,6 +76,8 @@ def connect(
                  and compared with it
     timeout      seconds until the module must have the run's parameters; None: no limit
     on_round     called after each round with the readings of Run.summary: on_round=wandb.log
+    data_mesh    of a sharded module, the processes that read different samples, such as mesh["dp"]; the
+                 others, of tensor parallelism, read the same. None: all read different ones
 
     In a process of `distro-train local` the run is the one on this machine, and this worker has a name and
     a state_dir of its own.
@@ -94,7 +104,11 @@ def connect(
     said = _text_of(fingerprint)
     names, parameters = _library.trainable(model)
     named = dict(zip(names, parameters))
-    ranks = find_ranks(model)
+    has_shards = any(map(_library.is_sharded, parameters))
+    if data_mesh is not None and not has_shards:
+        raise ValueError("data_mesh: no parameter of the model lies in parts in several processes: leave it out")
+    ranks = find_ranks(model, has_shards, data_mesh)
+    sharded = _sharded_of(model, named, ranks) if has_shards else None
     session = own_token_file = None
     if ranks.rank == 0:
         own_token_file = None if token is None else _write_token(token)
@@ -112,15 +126,22 @@ def connect(
             "fingerprint": said or "",
             "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
         }
-        native = _library.new_session(names, parameters, options, state_interval_rounds)
+        trained = parameters if sharded is None else list(sharded.wholes.values())
+        native = _library.new_session(names, trained, options, state_interval_rounds)
         session = Session(native, state_dir, ranks.sign_of_life)
-    run = Run(session, ranks, model, named, said, own_token_file, on_round, place)
+    run = Run(session, ranks, model, named, sharded, said, own_token_file, on_round, place)
     try:
         run.begin(timeout)
     except BaseException:
         run.close()
         raise
     return run
+
+
+def _sharded_of(model: torch.nn.Module, named: dict[str, torch.nn.Parameter], ranks: Ranks) -> Sharded:
+    from ._sharded import Sharded  # imports torch.distributed.tensor, which a program with shards has imported
+
+    return Sharded(model, named, ranks)
 
 
 def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:

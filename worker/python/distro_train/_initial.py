@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from . import _files
-from ._library import trainable
+from ._library import is_sharded, trainable
 from ._module import adapters_of, describe
 
 
@@ -37,6 +37,11 @@ def save_initial(
     ValueError: a name that no trained parameter has, a parameter that cannot be trained as it is, or
     several adapters."""
     names, parameters = trainable(model)
+    for name, value in zip(names, parameters):
+        if is_sharded(value):
+            raise ValueError(
+                f"parameter {name!r}: lies in parts in several processes: call save_initial before fully_shard"
+            )
     if list(adapters_of(model)) not in ([], ["default"]):
         raise ValueError(f"model: has the adapters {', '.join(adapters_of(model))}; a run has one, named 'default'")
     if config is None:

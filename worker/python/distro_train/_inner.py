@@ -1,4 +1,4 @@
-"""The inner optimizer that run.json describes; distro-worker uses the same one for local steps."""
+"""The inner optimizer of a run of deltas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,37 @@ from typing import Any
 import torch
 
 
+class Inner:
+    """What a run does with an inner optimizer that a program made."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+
+    def step(self, rate: float) -> None:
+        """One step along the gradients. `rate` is the run's, which only a RunOptimizer follows."""
+        if isinstance(self.optimizer, RunOptimizer):
+            self.optimizer.set_rate(rate)
+        self.optimizer.step()
+
+    def reset(self) -> None:
+        """Resets the state to that before the first step."""
+        if isinstance(self.optimizer, RunOptimizer):
+            self.optimizer.reset()
+        else:
+            self.optimizer.state.clear()
+
+    def state(self) -> dict[str, Any]:
+        return self.optimizer.state_dict()
+
+    def load(self, held: dict[str, Any] | None) -> None:
+        """Loads a state. None: it begins without one."""
+        if held is not None:
+            self.optimizer.load_state_dict(held)
+
+
 class RunOptimizer(torch.optim.Optimizer):
-    """Muon for the matrices inside the model, AdamW for everything else (or AdamW for all), at the
-    rate that the run has for the step.
+    """The one that run.json describes; distro-worker uses the same one for local steps. Muon for the matrices inside
+    the model, AdamW for everything else (or AdamW for all), at the rate that the run has for the step.
 
     Muon is torch.optim.Muon with adjust_lr_fn="match_rms_adamw", the factor 0.2 * sqrt(longer side)
     of docs/algorithm.md; its moving average of gradients differs from the run's by a factor that

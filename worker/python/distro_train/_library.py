@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-_WHOLE_ONLY = "each process must have the whole module: use DistributedDataParallel"
-
 _PYTORCH = ((2, 10), (2, 12))  # the first and the last version with which the tests of the package pass
 
 
@@ -43,19 +41,23 @@ def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
 def trainable(model: torch.nn.Module) -> tuple[list[str], list[torch.nn.Parameter]]:
     """Names and parameters that are trained, tied ones once, of the unwrapped module.
 
-    ValueError: parts of the parameters are in other processes (FSDP)."""
+    ValueError: FullyShardedDataParallel, the first FSDP."""
     sharded = sys.modules.get("torch.distributed.fsdp")
     if sharded is not None and any(isinstance(one, sharded.FullyShardedDataParallel) for one in model.modules()):
-        raise ValueError(f"model: is in FullyShardedDataParallel; {_WHOLE_ONLY}")
+        raise ValueError(
+            "model: is in FullyShardedDataParallel, whose parameters have no names: use fully_shard (FSDP2)"
+        )
     inside = unwrapped(model)
     named = [
         (name.replace("_orig_mod.", ""), value) for name, value in inside.named_parameters() if value.requires_grad
     ]
-    tensors = sys.modules.get("torch.distributed.tensor")
-    for name, value in named:
-        if tensors is not None and isinstance(value, tensors.DTensor):
-            raise ValueError(f"parameter {name!r}: is a DTensor (fully_shard, FSDP2); {_WHOLE_ONLY}")
     return [name for name, _ in named], [value for _, value in named]
+
+
+def is_sharded(tensor: torch.Tensor) -> bool:
+    """Whether it lies in parts in several processes."""
+    tensors = sys.modules.get("torch.distributed.tensor")
+    return tensors is not None and isinstance(tensor, tensors.DTensor)
 
 
 def new_session(

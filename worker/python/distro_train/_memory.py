@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import torch
 
+from ._library import is_sharded
+
 
 @dataclasses.dataclass(frozen=True)
 class ParameterMemory:
@@ -35,9 +37,17 @@ class ParameterMemory:
         return cls(
             dtype=parameter.dtype,
             device=parameter.device,
-            module_bytes=parameter.nbytes,
+            module_bytes=_own(parameter).nbytes,
             master_bytes=held.get("master", 0),
             host_bytes=held.get("host", 0),
             replica_bytes=held.get("replica", 0),
             rule_bytes=held.get("rule", 0),
         )
+
+
+def _own(parameter: torch.Tensor) -> torch.Tensor:
+    """What of it lies in this process."""
+    if not is_sharded(parameter):
+        return parameter
+    local: torch.Tensor = parameter.to_local()  # type: ignore[attr-defined]
+    return local

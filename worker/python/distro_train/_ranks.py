@@ -23,13 +23,21 @@ _SIGN_OF_LIFE_SECONDS = 5  # between messages of rank 0 while the others wait fo
 class Ranks:
     """The processes of a worker: this one alone, or those of torch.distributed's default group, with a group of
     their own for everything except gradients. Every process calls the same functions in the same order. Error:
-    another process has ended."""
+    another process has ended.
 
-    def __init__(self, alone: bool) -> None:
+    data_mesh  the processes that read different samples; None: all of them"""
+
+    def __init__(self, alone: bool, data_mesh: Any = None) -> None:
         self._dist = torch.distributed
         self.rank, self.size = (0, 1) if alone else (self._dist.get_rank(), self._dist.get_world_size())
+        #: This process's part of a step's samples, and how many parts there are.
+        self.data_rank, self.data_size = self.rank, self.size
+        if data_mesh is not None:
+            self.data_rank, self.data_size = data_mesh.get_local_rank(), data_mesh.size()
         self._group: Any = None if alone else self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
         self._heard = 0.0
+        #: What `everywhere` calls, by name.
+        self.calls: dict[str, Callable[[], Any]] = {}
 
     def of_first(
         self, first: First | None, work: Callable[[First], Result], tensors: Iterable[torch.Tensor] = ()
@@ -40,6 +48,8 @@ class Ranks:
         if first is None:
             while not told:  # a sign of life
                 told = self._share({})
+                if "call" in told:
+                    self.calls[told.pop("call")]()
             if "error" in told:
                 raise told["error"]
         else:
@@ -51,17 +61,27 @@ class Ranks:
                     self._share({"error": own})
                 raise
             self._share(told)
-        if self.size > 1:
-            self._guard(lambda: self._broadcast(tensors))
+        self.broadcast(tensors)
         done: Result = told["done"]
         return done
+
+    def everywhere(self, name: str) -> Any:
+        """Calls calls[name] in every process, while the others wait in `of_first`. Only in `work` of rank 0. Returns
+        rank 0's result."""
+        self._share({"call": name})
+        return self.calls[name]()
+
+    def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Afterwards rank 0's tensors are in every process, bit for bit."""
+        if self.size > 1:
+            self.guarded(lambda: self._broadcast(tensors))
 
     def mean(self, value: float) -> float:
         """The mean over all processes, with the same bits in each."""
         if self.size == 1:
             return value
         sum_of_all = torch.tensor(value, dtype=torch.float64)
-        self._guard(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
+        self.guarded(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
         return sum_of_all.item() / self.size
 
     def sign_of_life(self) -> None:
@@ -81,7 +101,7 @@ class Ranks:
         """Returns rank 0's message in every process."""
         holder = [message]
         if self.size > 1:
-            self._guard(lambda: self._dist.broadcast_object_list(holder, src=0, group=self._group))
+            self.guarded(lambda: self._dist.broadcast_object_list(holder, src=0, group=self._group))
         return holder[0]
 
     def _broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -100,22 +120,23 @@ class Ranks:
         for own, sent in copies:
             own.copy_(sent)
 
-    def _guard(self, operation: Any) -> None:
+    def guarded(self, operation: Callable[[], Result]) -> Result:
+        """The result of a collective operation."""
         try:
-            operation()
+            return operation()
         except RuntimeError as error:
             raise Error(f"another process of this worker has gone: {error}") from error
 
 
-def ranks(model: torch.nn.Module) -> Ranks:
+def ranks(model: torch.nn.Module, sharded: bool, data_mesh: Any) -> Ranks:
     """The processes of this worker. ValueError: nobody averages the gradients of the model over them."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return Ranks(alone=True)
-    if not any(isinstance(one, torch.nn.parallel.DistributedDataParallel) for one in model.modules()):
+    if not sharded and not any(isinstance(one, torch.nn.parallel.DistributedDataParallel) for one in model.modules()):
         raise ValueError(
             f"model: the {dist.get_world_size()} processes of torch.distributed are one worker, and the gradients of "
-            "all but rank 0 would be lost: give DistributedDataParallel(model); or, if each process is a worker of its "
-            "own, leave init_process_group out"
+            "all but rank 0 would be lost: give fully_shard(model) or DistributedDataParallel(model); or, if each "
+            "process is a worker of its own, leave init_process_group out"
         )
-    return Ranks(alone=False)
+    return Ranks(alone=False, data_mesh=data_mesh)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import math
 import pathlib
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from ._errors import Error
 from ._held_out import HeldOut, Loss, parts_of_held_out
+from ._inner import Inner
 from ._library import trainable
 from ._memory import ParameterMemory
 from ._module import Buffers, check
@@ -20,6 +24,12 @@ from ._progress import Progress
 from ._ranks import Ranks
 from ._reader import Batch, Item, MapDataset, Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
 from ._session import Session
+from ._steps import LocalSteps
+
+if TYPE_CHECKING:
+    from ._sharded import Sharded
+
+Result = TypeVar("Result")
 
 
 class Run:
@@ -34,6 +44,7 @@ class Run:
         ranks: Ranks,
         model: torch.nn.Module,
         named_parameters: dict[str, torch.nn.Parameter],
+        sharded: Sharded | None,
         fingerprint: str | None,
         token_file: str | None,
         on_round: Callable[[dict[str, Any]], None] | None,
@@ -44,6 +55,9 @@ class Run:
         self._session = session  # of rank 0
         self._ranks = ranks
         self._model = model
+        self._sharded = sharded
+        self._inner: Inner | None = None
+        self._round: LocalSteps | None = None  # of a sharded module: every process takes them
         self._fingerprint = fingerprint
         self._own_token_file = token_file
         self._at_exit = _close_later(self)
@@ -63,7 +77,9 @@ class Run:
         self.named_parameters = named_parameters
         #: What the inner optimizer steps, float32, by name in the same order: the module's own tensor
         #: where that is float32, else a master copy of it on its device.
-        self.masters = dict(named_parameters) if session is None else session.masters(named_parameters)
+        self.masters: dict[str, torch.Tensor] = dict(named_parameters)
+        if session is not None and sharded is None:
+            self.masters = session.masters(named_parameters)
         #: run.json with every default, as a dictionary.
         self.config: dict[str, Any] = {}
         #: Names of the tensors that Muon steps by default.
@@ -141,7 +157,11 @@ class Run:
 
     def close(self) -> None:
         """Leaves the run and saves the state. The steps of an open round are saved as an update that the
-        next process sends. Idempotent."""
+        next process sends; those of a sharded module are dropped. Idempotent. Each of several processes
+        calls it."""
+        self._close(together=True)
+
+    def _close(self, together: bool) -> None:
         if self._closed:
             return
         self._closed = True
@@ -149,10 +169,13 @@ class Run:
             self._asked = ""
         atexit.unregister(self._at_exit)
         self._progress.close()
-        if self._session is not None:
-            self._session.close()
-            if self._local is not None and self.run_id:
-                self._local.keep(self.summary())
+        if self._sharded is not None and together:
+            with contextlib.suppress(Error):  # who has gone need not hear it
+                self._ranks.of_first(self._session, lambda session: session.close(hand_in=False))
+        elif self._session is not None:
+            self._session.close(hand_in=self._sharded is None, keep=self._sharded is None)
+        if self._session is not None and self._local is not None and self.run_id:
+            self._local.keep(self.summary())
         self._ranks.close()
         if self._own_token_file is not None:
             pathlib.Path(self._own_token_file).unlink(missing_ok=True)
@@ -166,16 +189,13 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self._close(together=kind is None)
 
     # The functions below are for this package.
 
     def begin(self, timeout: float | None) -> None:
         """Waits until the run is joined. OtherModel: what the module does not train is not that of the run."""
-        joined = self._ranks.of_first(
-            self._session, lambda session: session.join(timeout), self.named_parameters.values()
-        )
-        self._asked, found = joined
+        self._asked, found = self._of_first(lambda session: session.join(timeout))
         check(self._model, found["module"])
         self._buffers = Buffers(self._model)
         self.config, self.run_id = found["config"], found["run_id"]
@@ -186,8 +206,11 @@ class Run:
         if self._has_optimizer:
             raise RuntimeError("the run has an optimizer already")
         self._has_optimizer = True
-        if self._session is not None:
-            self._session.attach(inner)
+        if inner is not None:
+            self._inner = Inner(inner) if self._sharded is None else self._sharded.inner(inner)
+        held = None if self._session is None else self._session.attach(self._inner)
+        if self._inner is not None:
+            self._inner.load(held)
 
     def take(self, loss: float) -> bool:
         """Implements Optimizer.step."""
@@ -207,7 +230,7 @@ class Run:
                     parameter.grad.div_(self._batches)
         mean = self._ranks.mean(self._loss / self._batches)
         self._steps += 1
-        ended = self._ask(lambda session: session.step(mean)) != ""
+        ended = self._step(mean)
         if ended:
             self._begin_round()
         self._clear_gradients()
@@ -217,17 +240,35 @@ class Run:
                 self._on_round(self.summary())
         return ended
 
+    def _step(self, loss: float) -> bool:
+        """A step along the gradients, of this mean loss. Returns whether it ended the round."""
+        sharded = self._sharded
+        if sharded is None:
+            return self._ask(lambda session: session.step(loss)) != ""
+        if self._inner is None or self._round is None:  # with signs the step is the run's
+            sharded.gather_gradients()
+            self._answer(loss)
+            return True
+        norm = sharded.clip(self._round.clip_norm)
+        if math.isfinite(loss) and math.isfinite(norm):
+            self._inner.step(self._round.rates[self._steps - 1])
+        if self._ranks.of_first(self._session, lambda session: session.count(loss, norm)):
+            return False
+        sharded.gather()
+        self._ask(lambda session: session.hand_in())
+        return True
+
     def _slots(self, size: int, batch_size: int | None, reader: Reader[Any, Any] | None) -> Iterator[list[int]]:
         if not self._has_optimizer:
             raise RuntimeError("make distro_train.Optimizer(run) before the first batch")
-        rank, ranks = self._ranks.rank, self._ranks.size
+        rank, ranks = self._ranks.data_rank, self._ranks.data_size
         if self._asked == "joined":
             self._answer(0.0)
             self._begin_round()
             self._clear_gradients()
         while self._asked == "round":
             self._check_model()
-            steps, expected = self._ranks.of_first(self._session, lambda session: session.samples(size))
+            steps, expected, self._round = self._ranks.of_first(self._session, lambda session: session.samples(size))
             steps, of_step = steps[self._steps :], len(steps[0])
             if reader is not None:
                 reader.expect(parts_of_steps(expected[self._steps * of_step :], of_step, rank, ranks, batch_size))
@@ -246,9 +287,17 @@ class Run:
         """Calls `work` at rank 0, which returns what is asked next, or nothing in the middle of a round. Afterwards all
         processes have the same module."""
         before, self._asked = self._asked, ""
-        asked = self._ranks.of_first(self._session, work, self.named_parameters.values())
+        asked = self._of_first(work)
         self._asked = asked or before
         return asked
+
+    def _of_first(self, work: Callable[[Session], Result]) -> Result:
+        """Returns what `work` does at rank 0; afterwards all processes have the same module."""
+        if self._sharded is None:
+            return self._ranks.of_first(self._session, work, self.named_parameters.values())
+        result = self._ranks.of_first(self._session, work)
+        self._sharded.scatter()
+        return result
 
     def _answer(self, loss: float) -> None:
         self._ask(lambda session: session.answer(loss))
@@ -261,7 +310,7 @@ class Run:
             self._buffers.restore()
         while self._asked == "evaluate":
             assert self._held_out is not None  # otherwise the training thread was told that nobody evaluates
-            self._answer(self._ranks.mean(self._held_out.evaluate()) * self._ranks.size)
+            self._answer(self._ranks.mean(self._held_out.evaluate()) * self._ranks.data_size)
 
     def _clear_gradients(self) -> None:
         for parameter in self.named_parameters.values():
@@ -277,12 +326,14 @@ class Run:
             return
         first, count = self._ranks.of_first(self._session, lambda session: session.held_out(size))
         if count > 0:  # none is held out: the training thread does not ask
-            rank, ranks = self._ranks.rank, self._ranks.size
+            rank, ranks = self._ranks.data_rank, self._ranks.data_size
             batch = batch_size or max(1, self.config["samples_per_worker"] // ranks)
             self._held_out = HeldOut(self._model, loss, reader, parts_of_held_out(first, count, batch, rank, ranks))
 
     def _check_model(self) -> None:
         """RuntimeError: the module trains other parameters than when it was given to `connect`."""
+        if self._sharded is not None:
+            self._sharded.reshard()
         current = dict(zip(*trainable(self._model)))
         for name in (*current, *self.named_parameters):
             if current.get(name) is not self.named_parameters.get(name):

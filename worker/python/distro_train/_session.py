@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from ._errors import NotReachable, error_of, in_python
-from ._inner import RunOptimizer
+from ._errors import Error, NotReachable, error_of, in_python
+from ._inner import Inner
 from ._save import save
 from ._state import InnerState
 from ._steps import LocalSteps
@@ -29,11 +29,12 @@ class Session:
         self._native = native
         self._state_dir = state_dir
         self._alive = alive
-        self._inner: torch.optim.Optimizer | None = None
+        self._inner: Inner | None = None
         self._state: InnerState | None = None
         self._asked = False  # whether the training thread waits for an answer
         self._steps: LocalSteps | None = None  # of the round for which it does
         self._closed = False
+        self._keeps = True
         self._trouble = ""  # the last warning
 
     def masters(self, names: Iterable[str]) -> dict[str, torch.Tensor]:
@@ -53,20 +54,18 @@ class Session:
             self._state = InnerState(self._state_dir, found["run_id"], found["local_steps"])
         return asked, found
 
-    def attach(self, inner: torch.optim.Optimizer | None) -> None:
-        """Sets the inner optimizer, and loads its saved state. None: the run's method has none."""
+    def attach(self, inner: Inner | None) -> dict[str, Any] | None:
+        """Sets the inner optimizer, None where the method has none, and returns its saved state, if there is one."""
         self._inner = inner
-        held = None if self._state is None or inner is None else self._state.load()
-        if inner is not None and held is not None:
-            inner.load_state_dict(held)
+        return None if self._state is None or inner is None else self._state.load()
 
-    def samples(self, size: int) -> tuple[list[list[int]], list[int]]:
-        """Of a data set of this size: the samples of each step of the round, and, in order, those expected from its
-        first one on."""
+    def samples(self, size: int) -> tuple[list[list[int]], list[int], LocalSteps]:
+        """Of a data set of this size: the samples of each step of the round; in order, those expected from its first
+        one on; and the steps."""
         assert self._steps is not None
         samples, expected = self._native.samples(size)
         of_step = len(samples) // len(self._steps.rates)
-        return [samples[first : first + of_step] for first in range(0, len(samples), of_step)], expected
+        return [samples[first : first + of_step] for first in range(0, len(samples), of_step)], expected, self._steps
 
     def step(self, loss: float) -> str:
         """Takes a step along the module's gradients, of this mean loss, with the inner optimizer. After the round's
@@ -77,11 +76,19 @@ class Session:
         *ending, norm = self._native.clip_gradients(steps.clip_norm)
         _raise_if_failed(*ending)
         if math.isfinite(loss) and math.isfinite(norm):
-            if isinstance(self._inner, RunOptimizer):
-                self._inner.set_rate(steps.rate)
-            self._inner.step()
+            self._inner.step(steps.rate)
             _raise_if_failed(*self._native.show_masters())
-        return "" if steps.count(loss, norm) else self.answer(*steps.outcome())
+        return "" if self.count(loss, norm) else self.hand_in()
+
+    def count(self, loss: float, norm: float) -> bool:
+        """Counts a step that the program took. Returns whether another follows."""
+        assert self._steps is not None
+        return self._steps.count(loss, norm)
+
+    def hand_in(self) -> str:
+        """Answers with the round's steps; as `answer`."""
+        assert self._steps is not None
+        return self.answer(*self._steps.outcome())
 
     def answer(self, loss: float = 0.0, norm: float = 0.0, steps: int = 0, skipped: int = 0) -> str:
         """Answers what is asked, and returns what is asked next: `evaluate`, `round`, or `end`. Error: the run ended
@@ -113,11 +120,12 @@ class Session:
     def save(self, model: torch.nn.Module, folder: str) -> None:
         save(model, self._native, folder)
 
-    def close(self) -> None:
-        """Hands in the steps of an open round, and waits until the training thread has saved the state and ended."""
-        self._closed = True
+    def close(self, hand_in: bool = True, keep: bool = True) -> None:
+        """Waits until the training thread has saved the state and ended. hand_in: with the steps of an open round.
+        keep: with the inner optimizer's state; otherwise the last saved state stays."""
+        self._closed, self._keeps = True, keep
         steps, self._steps = self._steps, None
-        self._native.close(*(0.0, 0.0, 0, 0) if steps is None else steps.outcome())
+        self._native.close(*(0.0, 0.0, 0, 0) if steps is None or not hand_in else steps.outcome())
         self._next(None)
 
     def _next(self, timeout: float | None) -> str:
@@ -159,18 +167,18 @@ class Session:
     def _reset(self) -> None:
         """Resets the inner optimizer's state: the result of its steps was not finite."""
         _log.warning("the inner optimizer begins anew: its steps were not finite")
-        if isinstance(self._inner, RunOptimizer):
+        if self._inner is not None:
             self._inner.reset()
-        elif self._inner is not None:
-            self._inner.state.clear()
 
     def _keep(self, local_steps: int) -> float:
         """Saves the inner optimizer's state. 1: done, or nothing to save; 0: it failed."""
         if self._inner is None or self._state is None:
             return 1.0  # nothing was stepped since it was kept
         try:
-            self._state.save(local_steps, self._inner.state_dict())
-        except OSError as error:
+            if not self._keeps:
+                raise Error("the processes of this worker did not end together")
+            self._state.save(local_steps, self._inner.state())
+        except (OSError, Error) as error:
             _log.error("the inner optimizer's state was not kept: %s", error)
             return 0.0
         return 1.0

@@ -1,0 +1,115 @@
+"""A worker whose module lies in parts in several processes, by FSDP2 and tensor parallelism, beside one in C++ and one of a single process:
+all have the same bits, also after a restart over other processes, and none hangs when another ends."""
+import itertools
+import os
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+import processes  # noqa: E402
+from processes import ProcessTest, Worker  # noqa: E402
+from page import row_of  # noqa: E402
+
+PYTHON = os.environ["DISTRO_TORCH_PYTHON"]
+os.environ["PYTHONPATH"] = os.environ["DISTRO_PYTHON_PACKAGE"]
+
+
+class PythonShardedTest(ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.workspace.model = {"num_key_value_heads": 2}
+        self.starts = itertools.count()
+
+    def create_run(self, **overrides):
+        return self.workspace.create_run(**{"samples_per_worker": 4, "local_steps": 2, **overrides})
+
+    def start_sharded(self, aggregator, *flags, dp=2, tp=1, name="sharded", of_rank=None):
+        """dp x tp processes that are one worker."""
+        space, start = self.workspace, next(self.starts)
+        ranks = []
+        for rank in range(dp * tp):
+            own = f"{name}-{start}-{rank}"
+            command = [PYTHON, "-B", HERE / "sharded.py", "--aggregator", aggregator.grpc, "--name", name, "--rank", rank, "--dp", dp, "--tp", tp,
+                       "--text", space.text, "--config", space.folder / "config.json", "--store", space.folder / f"store-{start}",
+                       "--summary", space.folder / f"{own}.json", *flags, *(of_rank or {}).get(rank, ())]
+            ranks.append(Worker(own, command, space.folder))
+            space.processes.append(ranks[-1])
+        return ranks
+
+    def train_beside_a_worker_in_cpp(self, *flags, dp=2, tp=1, **overrides):
+        aggregator = self.create_run(rounds=10, start_workers=2, min_workers=2, **overrides)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        first, *others = self.start_sharded(aggregator, *flags, dp=dp, tp=tp)
+        self.finish([first, native])  # equal state hashes
+        readings = first.summary()
+        self.assertGreaterEqual(len(set(readings["hashes"])), 10)
+        for other in others:
+            self.assertEqual(other.exit_code(), 0, other.log())
+            self.assertEqual(readings["hashes"], other.summary()["hashes"], "the same bits in all after every round")
+            self.assertTrue(other.summary()["done"])
+        self.assertAlmostEqual(readings["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=1e-5)
+        return [one.summary()["given"] for one in (first, *others)]
+
+    def test_fsdp2(self):
+        given = sum(self.train_beside_a_worker_in_cpp("--save", self.workspace.folder / "saved"), [])  # and compares what it saved
+        self.assertEqual(len(given), 10 * 8)
+        self.assertEqual(len(set(given)), 10 * 8, "a sample is read by one process")
+
+    def test_with_signs(self):
+        self.train_beside_a_worker_in_cpp("--signs", method="signs", local_steps=None, overlap=1)
+
+    def test_fsdp2_beside_tensor_parallelism(self):
+        given = self.train_beside_a_worker_in_cpp(dp=2, tp=2)
+        self.assertEqual([given[0], given[2]], [given[1], given[3]], "processes of one part of the model's rows read the same")
+        self.assertFalse(set(given[0]) & set(given[2]))
+
+    def start_single(self, aggregator, state_dir):
+        """The same worker as one process with the whole module."""
+        space = self.workspace
+        command = [PYTHON, "-B", HERE / "train.py", "--aggregator", aggregator.grpc, "--name", "sharded", "--text", space.text,
+                   "--config", space.folder / "config.json", "--state_dir", state_dir, "--summary", space.folder / "single.json"]
+        space.processes.append(Worker("single", command, space.folder))
+        return space.processes[-1]
+
+    def test_restarts_over_other_processes(self):
+        aggregator = self.create_run(rounds=16, start_workers=2, min_workers=2)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        state_dir = self.workspace.folder / "state"
+        moments = []
+        for dp, tp in ((2, 1), (2, 2), (1, 2)):
+            ranks = self.start_sharded(aggregator, "--own", "--state_dir", state_dir, "--stop_at", 3, dp=dp, tp=tp)
+            for rank in ranks:
+                self.assertEqual(rank.exit_code(), 0, rank.log())
+                self.assertNotIn("begins anew", rank.log())
+            moments.append(ranks[0].summary()["moments"])
+        self.assertEqual([begun > 0 for begun in moments], [False, True, True], "the inner optimizer continues")
+        single = self.start_single(aggregator, state_dir)
+        self.finish([single, native])  # equal state hashes
+        self.assertNotIn("begins anew", single.log())
+        self.assertRegex(single.out_path.read_text(), "begins moments=[1-9]")
+
+    def expect_all_end(self, failing):
+        aggregator = self.create_run(rounds=1000)
+        ranks = self.start_sharded(aggregator, "--state_dir", self.workspace.folder / "state", of_rank={failing: ("--die_at", 7)})
+        for process in ranks:
+            self.assertNotEqual(process.exit_code(90), 0)
+        self.assertIn("MemoryError", ranks[failing].log())
+        self.assertTrue(list((self.workspace.folder / "state").glob("inner-*.pt")), "the last saved state stays")
+
+    def test_rank_0_fails(self):
+        self.expect_all_end(0)
+
+    def test_rank_1_fails(self):
+        self.expect_all_end(1)
+
+    def test_tensor_parallelism_without_data_mesh(self):
+        for process in self.start_sharded(self.create_run(), "--no_data_mesh", tp=2):
+            self.assertEqual(process.exit_code(), 1, process.log())
+            message = re.search(r"ValueError: (parameter .*)$", process.log(), re.M)[1]
+            self.assertEqual(row_of(message), "ValueError", message)
+
+
+if __name__ == "__main__":
+    processes.main()

@@ -1,0 +1,103 @@
+"""Several processes as one worker, whose module lies in parts in them: by FSDP2 alone, or beside tensor parallelism. Each prints a line a
+step, and a hash of the run's parameters after every round."""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+import distro_train
+import torch
+from llama import Llama
+from safetensors.torch import load_file
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from train import Text, training_samples
+
+IN_LAYER = {f"{part}.{name}_proj": style() for part, names, style in (
+    ("self_attn", "qkv", ColwiseParallel), ("self_attn", "o", RowwiseParallel),
+    ("mlp", ("gate", "up"), ColwiseParallel), ("mlp", ("down",), RowwiseParallel)) for name in names}
+
+
+def shard(model, mesh):
+    """Over the mesh's dimension dp by FSDP2, and over tp, if it has one, by columns and rows."""
+    for layer in model.model.layers:
+        if "tp" in mesh.mesh_dim_names:
+            parallelize_module(layer, mesh["tp"], IN_LAYER)
+            layer.self_attn.heads //= mesh["tp"].size()
+            layer.self_attn.kv_heads //= mesh["tp"].size()
+        fully_shard(layer, mesh=mesh["dp"])
+    fully_shard(model, mesh=mesh["dp"])
+    return model
+
+
+def bits(model):
+    """A hash of the whole parameters' bits."""
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
+        digest.update(whole.detach().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for flag in ("aggregator", "name", "text", "summary", "config", "store"):
+        parser.add_argument(f"--{flag}", required=True)
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--dp", type=int, required=True)
+    parser.add_argument("--tp", type=int, default=1)
+    parser.add_argument("--state_dir")
+    parser.add_argument("--save")
+    parser.add_argument("--signs", action="store_true")
+    parser.add_argument("--own", action="store_true", help="the run's own inner optimizer")
+    parser.add_argument("--no_data_mesh", action="store_true", help="as if all processes read different samples")
+    parser.add_argument("--die_at", type=int, default=-1, help="step in which this process ends with an error")
+    parser.add_argument("--stop_at", type=int, default=-1, help="round after which all processes leave")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(args.rank)  # modules begin differently
+    torch.distributed.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.dp * args.tp)
+    mesh = init_device_mesh("cpu", (args.dp, args.tp) if args.tp > 1 else (args.dp,), mesh_dim_names=("dp", "tp")[:1 + (args.tp > 1)])
+    model = shard(Llama(json.loads(pathlib.Path(args.config).read_text())), mesh)
+    text = Text(args.text, 16)
+    hashes, steps = [], 0
+    with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
+                              data_mesh=None if args.no_data_mesh else mesh["dp"],
+                              fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
+        optimizer = distro_train.Optimizer(
+            run, None if args.signs or args.own else lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
+        moments = sum(len(one["state"]) for one in optimizer.state_dict().get("parts", []))  # of tensors, restored
+        hashes.append(bits(model))
+        for batch in run.batches(text, torch.stack, held_out_loss=model):
+            loss = model(batch)
+            loss.backward()
+            if steps == args.die_at:
+                raise MemoryError("as planned")
+            if optimizer.step(loss):
+                hashes.append(bits(model))
+            steps += 1
+            print(f"step loss={loss.item():.4f} samples={len(batch)}", flush=True)
+            if len(hashes) - 1 == args.stop_at:
+                break
+        if args.save:
+            run.save(args.save)
+            torch.distributed.barrier()
+            saved = load_file(f"{args.save}/model.safetensors")
+            for name, value in run.named_parameters.items():
+                assert torch.equal(saved[name], value.full_tensor()), name
+        readings = {**run.summary(), "hashes": hashes, "done": run.done, "moments": moments,
+                    "given": [index for index in text.given if index < training_samples(text, run.config)]}
+    pathlib.Path(args.summary).write_text(json.dumps(readings))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except distro_train.Error as error:
+        print(f"ended by {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(5)
