@@ -1,7 +1,7 @@
-"""examples/python/nanogpt.py: a plain module, with what a worker may choose for itself."""
+"""examples/python/nanogpt.py: a plain module, with what a worker may choose for itself; and sharded.py, the same in parts."""
 import json
 
-from examples import ExampleTest  # which says where the next one is
+from examples import EXAMPLES, PYTHON, ExampleTest  # which says where the next one is
 import processes
 
 ROUNDS = 40
@@ -35,6 +35,19 @@ class EagerTest(NanogptTest):
             self.assert_learned(worker, 0.5, ROUNDS)
         config = json.loads((self.workspace.folder / "plain" / "config.json").read_text())
         self.assertEqual((config["layers"], config["distro_outside"]), (2, ["positions.weight", "tokens.weight"]))
+        weights = [(self.workspace.folder / worker.name / "model.safetensors").read_bytes() for worker in workers]
+        self.assertEqual(*weights)
+
+
+class ShardedTest(NanogptTest):
+    def test_in_four_processes(self):
+        aggregator = self.start()
+        command = [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "4", EXAMPLES / "sharded.py",
+                   "--tensor_parallel", "2", "--aggregator", aggregator.grpc, "--insecure", "--model", self.initial, "--data",
+                   self.workspace.text, "--name", "sharded", "--out", self.workspace.folder / "sharded"]
+        workers = [self.train("plain", aggregator), self.workspace.start("sharded", command)]
+        self.assert_equal_states(workers)
+        self.assert_learned(workers[1], 0.5, ROUNDS)
         weights = [(self.workspace.folder / worker.name / "model.safetensors").read_bytes() for worker in workers]
         self.assertEqual(*weights)
 
