@@ -1,5 +1,5 @@
-"""Trains the GPT of nanogpt.py as one worker of several processes, each of which has a part of every tensor (FSDP2), also beside
-tensor parallelism. On GPUs each process has one.
+"""Trains the GPT of nanogpt.py as one worker of several processes, each of which has a part of every tensor (FSDP2),
+also beside tensor parallelism. On GPUs each process has one.
 
     python nanogpt.py init --out initial ...                                               # once, as there
     torchrun --nproc_per_node 8 sharded.py --invite w1.invite --model initial --data input.txt
@@ -12,10 +12,11 @@ import pathlib
 
 import distro_train
 import torch
-from nanogpt import GPT, Tokens
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+from nanogpt import GPT, Tokens
 
 
 def sharded(model, mesh):
