@@ -2,11 +2,13 @@
 import pathlib
 import sys
 
+import datasets
 import distro_train
 import models
 import torch
 import transformers
-from distro_train.transformers import RunTrainer
+import trl
+from distro_train.transformers import RunTrainer, RunTrainerMixin
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 from examples import ExampleTest  # noqa: E402
@@ -44,8 +46,8 @@ class TrainerTest(ExampleTest):
         self.addCleanup(run.close)
         return run, model
 
-    def arguments(self, **more):
-        return transformers.TrainingArguments(**{
+    def arguments(self, of=transformers.TrainingArguments, **more):
+        return of(**{
             "output_dir": str(self.workspace.folder / "out"), "use_cpu": True, "save_strategy": "no", "report_to": "none",
             "disable_tqdm": True, "logging_steps": 1, "per_device_train_batch_size": 2, **more})
 
@@ -92,6 +94,19 @@ class TrainerTest(ExampleTest):
         for step, rate in enumerate(self.logged(trainer, "learning_rate")):
             self.assertAlmostEqual(rate, 0.2 / (step + 1))
         self.assertEqual(len(self.logged(trainer, "eval_loss")), 4, "every five of 16 steps, and at the end")
+
+    def test_of_another_package(self):
+        class RunSFTTrainer(RunTrainerMixin, trl.SFTTrainer):
+            """As docs/python.md has it."""
+        run, model = self.join()
+        lines = datasets.Dataset.from_list([{"text": f"line {index} says hello"} for index in range(200)])
+        trainer = RunSFTTrainer(run=run, model=model, args=self.arguments(of=trl.SFTConfig, max_length=LENGTH), train_dataset=lines,
+                                processing_class=self.tokenizer)
+        trainer.train()
+        self.assertTrue(run.done)
+        losses = self.logged(trainer, "loss")
+        self.assertEqual(len(losses), 16, "8 rounds of 2 local steps")
+        self.assertLess(losses[-1], losses[0])
 
     def test_signs(self):
         run, model = self.join(method="signs", local_steps=None, kept_per_block=4, beta=0.9)
