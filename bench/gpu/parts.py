@@ -46,7 +46,11 @@ class Part:
     least: int = 5    # seconds below which it does not begin
 
 
-PYTHON_TEST = "PythonRunsTest.test_on_a_gpu_beside_a_worker_in_cpp"
+# The step of each: a file of tests/python, and one of its tests.
+PYTHON_TESTS = {
+    "Python programs": ("python_runs_test.py", "PythonRunsTest.test_on_a_gpu_beside_a_worker_in_cpp"),
+    "Python program with FSDP2": ("python_sharded_test.py", "PythonShardedTest.test_on_a_gpu_beside_a_worker_in_cpp"),
+}
 
 
 def python(name, *arguments):
@@ -137,15 +141,16 @@ def variant_steps(context):
 
 
 def replica_steps(context):
-    """Workers in C++ of both methods; with the package two Python programs on the GPU beside a worker in C++ on the CPU."""
+    """Workers in C++ of both methods; with the package Python programs on the GPU beside a worker in C++ on the CPU."""
     programs = context.program("distro-worker").parent
     steps = [Step(method, python("replicas.py", "--bin", programs, "--method", method, "--devices", "cuda,cpu"), 25, 150)
              for method in ("deltas", "signs")]
     if context.package:
         environment = (f"DISTRO_TORCH_PYTHON={sys.executable}", f"DISTRO_PYTHON_PACKAGE={context.package}", "DISTRO_TEST_METHOD=deltas")
         binaries = [word for name in ("aggregator", "worker") for word in (f"--{name}", context.program(f"distro-{name}"))]
-        steps.append(Step("Python programs", ("env", *environment, sys.executable, "-B", ROOT / "tests/python/python_runs_test.py", *binaries,
-                                              "--distroctl", context.program("distroctl"), PYTHON_TEST), 40, 150))
+        for name, (file, test) in PYTHON_TESTS.items():
+            steps.append(Step(name, ("env", *environment, sys.executable, "-B", ROOT / "tests/python" / file, *binaries,
+                                     "--distroctl", context.program("distroctl"), test), 40, 150))
     return steps
 
 

@@ -10,6 +10,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 import processes  # noqa: E402
 from processes import ProcessTest, Worker  # noqa: E402
+from gpu import require_gpu  # noqa: E402
 from page import row_of  # noqa: E402
 
 PYTHON = os.environ["DISTRO_TORCH_PYTHON"]
@@ -38,7 +39,7 @@ class PythonShardedTest(ProcessTest):
             space.processes.append(ranks[-1])
         return ranks
 
-    def train_beside_a_worker_in_cpp(self, *flags, dp=2, tp=1, **overrides):
+    def train_beside_a_worker_in_cpp(self, *flags, dp=2, tp=1, tolerance=1e-5, **overrides):
         aggregator = self.create_run(rounds=10, start_workers=2, min_workers=2, **overrides)
         native = self.workspace.start_worker("native", aggregator.grpc)
         first, *others = self.start_sharded(aggregator, *flags, dp=dp, tp=tp)
@@ -49,7 +50,7 @@ class PythonShardedTest(ProcessTest):
             self.assertEqual(other.exit_code(), 0, other.log())
             self.assertEqual(readings["hashes"], other.summary()["hashes"], "the same bits in all after every round")
             self.assertTrue(other.summary()["done"])
-        self.assertAlmostEqual(readings["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=1e-5)
+        self.assertAlmostEqual(readings["last_evaluation_loss"], native.summary()["last_evaluation_loss"], delta=tolerance)
         return [one.summary()["given"] for one in (first, *others)]
 
     def test_fsdp2(self):
@@ -72,6 +73,10 @@ class PythonShardedTest(ProcessTest):
                    "--config", space.folder / "config.json", "--state_dir", state_dir, "--summary", space.folder / "single.json"]
         space.processes.append(Worker("single", command, space.folder))
         return space.processes[-1]
+
+    def test_on_a_gpu_beside_a_worker_in_cpp(self):
+        require_gpu(self, PYTHON)
+        self.train_beside_a_worker_in_cpp("--device", "cuda", dp=1, tolerance=0.05)
 
     def test_restarts_over_other_processes(self):
         aggregator = self.create_run(rounds=16, start_workers=2, min_workers=2)

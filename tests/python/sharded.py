@@ -10,7 +10,6 @@ import sys
 import distro_train
 import torch
 from llama import Llama
-from safetensors.torch import load_file
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
@@ -39,7 +38,7 @@ def bits(model):
     digest = hashlib.sha256()
     for parameter in model.parameters():
         whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
-        digest.update(whole.detach().contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(whole.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -50,6 +49,7 @@ def main():
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--dp", type=int, required=True)
     parser.add_argument("--tp", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="one process has the GPU: --dp 1")
     parser.add_argument("--state_dir")
     parser.add_argument("--save")
     parser.add_argument("--signs", action="store_true")
@@ -60,9 +60,9 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(args.rank)  # modules begin differently
-    torch.distributed.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.dp * args.tp)
-    mesh = init_device_mesh("cpu", (args.dp, args.tp) if args.tp > 1 else (args.dp,), mesh_dim_names=("dp", "tp")[:1 + (args.tp > 1)])
-    model = shard(Llama(json.loads(pathlib.Path(args.config).read_text())), mesh)
+    torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if args.device == "cuda" else "gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.dp * args.tp)
+    mesh = init_device_mesh(args.device, (args.dp, args.tp) if args.tp > 1 else (args.dp,), mesh_dim_names=("dp", "tp")[:1 + (args.tp > 1)])
+    model = shard(Llama(json.loads(pathlib.Path(args.config).read_text())).to(args.device), mesh)
     text = Text(args.text, 16)
     hashes, steps = [], 0
     with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
@@ -72,8 +72,8 @@ def main():
             run, None if args.signs or args.own else lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
         moments = sum(len(one["state"]) for one in optimizer.state_dict().get("parts", []))  # of tensors, restored
         hashes.append(bits(model))
-        for batch in run.batches(text, torch.stack, held_out_loss=model):
-            loss = model(batch)
+        for batch in run.batches(text, torch.stack, held_out_loss=lambda batch: model(batch.to(args.device))):
+            loss = model(batch.to(args.device))
             loss.backward()
             if steps == args.die_at:
                 raise MemoryError("as planned")
@@ -86,9 +86,10 @@ def main():
         if args.save:
             run.save(args.save)
             torch.distributed.barrier()
+            from safetensors.torch import load_file
             saved = load_file(f"{args.save}/model.safetensors")
             for name, value in run.named_parameters.items():
-                assert torch.equal(saved[name], value.full_tensor()), name
+                assert torch.equal(saved[name], value.full_tensor().cpu()), name
         readings = {**run.summary(), "hashes": hashes, "done": run.done, "moments": moments,
                     "given": [index for index in text.given if index < training_samples(text, run.config)]}
     pathlib.Path(args.summary).write_text(json.dumps(readings))

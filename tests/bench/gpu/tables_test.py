@@ -69,11 +69,12 @@ class PartsTest(unittest.TestCase):
                     if str(word).startswith(str(ROOT)):
                         self.assertTrue(pathlib.Path(word).exists(), f"{part}: {step.name}: {word}")
 
-    def test_names_test_of_python_programs(self):
-        suite, test = parts.PYTHON_TEST.split(".")
-        text = (ROOT / "tests/python/python_runs_test.py").read_text()
-        self.assertIn(f"class {suite}(", text)
-        self.assertIn(f"def {test}(", text)
+    def test_names_tests_of_python_programs(self):
+        for file, named in parts.PYTHON_TESTS.values():
+            suite, test = named.split(".")
+            text = (ROOT / "tests/python" / file).read_text()
+            self.assertIn(f"class {suite}(", text)
+            self.assertIn(f"def {test}(", text)
 
     def test_uses_programs_of_archive(self):
         script = (ROOT / "scripts/package_programs").read_text()
