@@ -26,15 +26,17 @@ class PythonShardedTest(ProcessTest):
     def create_run(self, **overrides):
         return self.workspace.create_run(**{"samples_per_worker": 4, "local_steps": 2, **overrides})
 
-    def start_sharded(self, aggregator, *flags, dp=2, tp=1, name="sharded", of_rank=None):
+    def start_sharded(self, aggregator, *flags, dp=2, tp=1, of_rank=None):
         """dp x tp processes that are one worker."""
+        return self.start_ranks("sharded.py", aggregator, dp * tp, "--dp", dp, "--tp", tp, *flags, of_rank=of_rank)
+
+    def start_ranks(self, program, aggregator, count, *flags, of_rank=None):
         space, start = self.workspace, next(self.starts)
         ranks = []
-        for rank in range(dp * tp):
-            own = f"{name}-{start}-{rank}"
-            command = [PYTHON, "-B", HERE / "sharded.py", "--aggregator", aggregator.grpc, "--name", name, "--rank", rank, "--dp", dp, "--tp", tp,
-                       "--text", space.text, "--config", space.folder / "config.json", "--store", space.folder / f"store-{start}",
-                       "--summary", space.folder / f"{own}.json", *flags, *(of_rank or {}).get(rank, ())]
+        for rank in range(count):
+            own = f"sharded-{start}-{rank}"
+            command = [PYTHON, "-B", HERE / program, "--aggregator", aggregator.grpc, "--name", "sharded", "--rank", rank, "--text", space.text,
+                       "--config", space.folder / "config.json", "--store", space.folder / f"store-{start}", "--summary", space.folder / f"{own}.json", *flags, *(of_rank or {}).get(rank, ())]
             ranks.append(Worker(own, command, space.folder))
             space.processes.append(ranks[-1])
         return ranks
@@ -66,11 +68,28 @@ class PythonShardedTest(ProcessTest):
         self.assertEqual([given[0], given[2]], [given[1], given[3]], "processes of one part of the model's rows read the same")
         self.assertFalse(set(given[0]) & set(given[2]))
 
-    def start_single(self, aggregator, state_dir):
+    def test_pipeline(self):
+        self.workspace.model |= {"num_hidden_layers": 2, "tie_word_embeddings": False}
+        aggregator = self.create_run(rounds=12, start_workers=2, min_workers=2)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        state_dir = self.workspace.folder / "state"
+        for stop in (4, 4):
+            ranks = self.start_ranks("pipeline.py", aggregator, 2, "--state_dir", state_dir, "--stop_at", stop)
+            for rank in ranks:
+                self.assertEqual(rank.exit_code(), 0, rank.log())
+                self.assertNotIn("begins anew", rank.log())
+        readings = [rank.summary() for rank in ranks]
+        self.assertEqual(readings[0]["given"], readings[1]["given"], "both read the same samples")
+        self.assertTrue(all(one["moments"] > 0 for one in readings), "the inner optimizer continues")
+        single = self.start_single(aggregator, state_dir)
+        self.finish([single, native])  # equal state hashes
+        self.assertNotIn("begins anew", single.log())
+
+    def start_single(self, aggregator, state_dir, *flags):
         """The same worker as one process with the whole module."""
         space = self.workspace
         command = [PYTHON, "-B", HERE / "train.py", "--aggregator", aggregator.grpc, "--name", "sharded", "--text", space.text,
-                   "--config", space.folder / "config.json", "--state_dir", state_dir, "--summary", space.folder / "single.json"]
+                   "--config", space.folder / "config.json", "--state_dir", state_dir, "--summary", space.folder / "single.json", *flags]
         space.processes.append(Worker("single", command, space.folder))
         return space.processes[-1]
 
@@ -95,9 +114,29 @@ class PythonShardedTest(ProcessTest):
         self.assertNotIn("begins anew", single.log())
         self.assertRegex(single.out_path.read_text(), "begins moments=[1-9]")
 
-    def expect_all_end(self, failing):
+    def test_takes_the_steps_of_a_whole_module(self):
+        """Clipped local steps of one round, whose losses tell the gradients."""
+        space = self.workspace
+        run = space.write_run(rounds=1, warmup_rounds=0, samples_per_worker=4, local_steps=8, clip_norm=0.5)
+        model, losses = space.init_model(), {}
+        for name in ("whole", "parts"):
+            aggregator = space.start_aggregator("--run", run, "--model", model, log_name=f"aggregator-{name}", data_dir=space.folder / f"data-{name}")
+            if name == "whole":
+                ranks = [self.start_single(aggregator, space.folder / "state", "--sgd")]
+            else:
+                ranks = self.start_sharded(aggregator, "--sgd", "--batch_size", "1", dp=2, tp=2)
+            for rank in ranks:
+                self.assertEqual(rank.exit_code(), 0, rank.log())
+            told = [[float(loss) for loss in re.findall(r"step loss=(\S+)", rank.out_path.read_text())] for rank in ranks]
+            parts = len(told[0]) // 8  # batches of a step
+            losses[name] = [sum(sum(of_rank[step * parts:(step + 1) * parts]) for of_rank in told) / len(told) / parts for step in range(8)]
+        self.assertLess(losses["whole"][-1], losses["whole"][0] - 0.1)
+        for whole, parts in zip(losses["whole"], losses["parts"], strict=True):
+            self.assertAlmostEqual(whole, parts, delta=2e-3)
+
+    def expect_all_end(self, failing, *flags):
         aggregator = self.create_run(rounds=1000)
-        ranks = self.start_sharded(aggregator, "--state_dir", self.workspace.folder / "state", of_rank={failing: ("--die_at", 7)})
+        ranks = self.start_sharded(aggregator, "--state_dir", self.workspace.folder / "state", *flags, of_rank={failing: ("--die_at", 7)})
         for process in ranks:
             self.assertNotEqual(process.exit_code(90), 0)
         self.assertIn("MemoryError", ranks[failing].log())
@@ -108,6 +147,9 @@ class PythonShardedTest(ProcessTest):
 
     def test_rank_1_fails(self):
         self.expect_all_end(1)
+
+    def test_rank_1_fails_and_run_is_not_closed(self):
+        self.expect_all_end(1, "--bare")
 
     def test_tensor_parallelism_without_data_mesh(self):
         for process in self.start_sharded(self.create_run(), "--no_data_mesh", tp=2):

@@ -1,6 +1,7 @@
 """Several processes as one worker, whose module lies in parts in them: by FSDP2 alone, or beside tensor parallelism. Each prints a line a
 step, and a hash of the run's parameters after every round."""
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -14,7 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from train import Text, training_samples
+from train import Text, sgd, training_samples
 
 IN_LAYER = {f"{part}.{name}_proj": style() for part, names, style in (
     ("self_attn", "qkv", ColwiseParallel), ("self_attn", "o", RowwiseParallel),
@@ -54,6 +55,9 @@ def main():
     parser.add_argument("--save")
     parser.add_argument("--signs", action="store_true")
     parser.add_argument("--own", action="store_true", help="the run's own inner optimizer")
+    parser.add_argument("--sgd", action="store_true")
+    parser.add_argument("--batch_size", type=int)
+    parser.add_argument("--bare", action="store_true", help="without closing the run")
     parser.add_argument("--no_data_mesh", action="store_true", help="as if all processes read different samples")
     parser.add_argument("--die_at", type=int, default=-1, help="step in which this process ends with an error")
     parser.add_argument("--stop_at", type=int, default=-1, help="round after which all processes leave")
@@ -65,14 +69,14 @@ def main():
     model = shard(Llama(json.loads(pathlib.Path(args.config).read_text())).to(args.device), mesh)
     text = Text(args.text, 16)
     hashes, steps = [], 0
-    with distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
-                              data_mesh=None if args.no_data_mesh else mesh["dp"],
-                              fingerprint=distro_train.fingerprint_of_tokens(args.text)) as run:
-        optimizer = distro_train.Optimizer(
-            run, None if args.signs or args.own else lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
+    run = distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
+                               data_mesh=None if args.no_data_mesh else mesh["dp"], fingerprint=distro_train.fingerprint_of_tokens(args.text))
+    with contextlib.nullcontext() if args.bare else run:
+        optimizer = distro_train.Optimizer(run, None if args.signs or args.own else sgd if args.sgd else
+                                           lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
         moments = sum(len(one["state"]) for one in optimizer.state_dict().get("parts", []))  # of tensors, restored
         hashes.append(bits(model))
-        for batch in run.batches(text, torch.stack, held_out_loss=lambda batch: model(batch.to(args.device))):
+        for batch in run.batches(text, torch.stack, args.batch_size, held_out_loss=lambda batch: model(batch.to(args.device))):
             loss = model(batch.to(args.device))
             loss.backward()
             if steps == args.die_at:

@@ -62,7 +62,8 @@ def connect(
     model        parameters that require a gradient are trained: float32, or bfloat16 or float16 with
                  a float32 master copy, with the names and shapes of the run's model. The
                  result of torch.compile or DistributedDataParallel counts as the module itself. Also
-                 what fully_shard (FSDP2) and parallelize_module made of it: float32, all trained
+                 what fully_shard (FSDP2) and parallelize_module made of it, and a stage of a pipeline
+                 under the whole module's names: float32, all trained
     state_dir    folder for this worker's own state, one per worker; None: no state is saved, and a
                  restarted process begins without momentum
     state_interval_rounds
@@ -76,8 +77,8 @@ def connect(
                  and compared with it
     timeout      seconds until the module must have the run's parameters; None: no limit
     on_round     called after each round with the readings of Run.summary: on_round=wandb.log
-    data_mesh    of a sharded module, the processes that read different samples, such as mesh["dp"]; the
-                 others, of tensor parallelism, read the same. None: all read different ones
+    data_mesh    the processes that read different samples, such as mesh["dp"]; the others, of tensor
+                 parallelism or a pipeline, read the same. None: all read different ones
 
     In a process of `distro-train local` the run is the one on this machine, and this worker has a name and
     a state_dir of its own.
@@ -104,11 +105,9 @@ def connect(
     said = _text_of(fingerprint)
     names, parameters = _library.trainable(model)
     named = dict(zip(names, parameters))
-    has_shards = any(map(_library.is_sharded, parameters))
-    if data_mesh is not None and not has_shards:
-        raise ValueError("data_mesh: no parameter of the model lies in parts in several processes: leave it out")
-    ranks = find_ranks(model, has_shards, data_mesh)
-    sharded = _sharded_of(model, named, ranks) if has_shards else None
+    in_parts = data_mesh is not None or any(map(_library.is_sharded, parameters))
+    ranks = find_ranks(model, in_parts, data_mesh)
+    sharded = _sharded_of(model, named, ranks) if in_parts else None
     session = own_token_file = None
     if ranks.rank == 0:
         own_token_file = None if token is None else _write_token(token)
@@ -126,8 +125,8 @@ def connect(
             "fingerprint": said or "",
             "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
         }
-        trained = parameters if sharded is None else list(sharded.wholes.values())
-        native = _library.new_session(names, trained, options, state_interval_rounds)
+        trained = named if sharded is None else sharded.wholes
+        native = _library.new_session(list(trained), list(trained.values()), options, state_interval_rounds)
         session = Session(native, state_dir, ranks.sign_of_life)
     run = Run(session, ranks, model, named, sharded, said, own_token_file, on_round, place)
     try:

@@ -9,7 +9,7 @@ import torch
 
 from ._reader import Reader
 
-Loss = Callable[[Any], "torch.Tensor | float"]
+Loss = Callable[[Any], "torch.Tensor | float | None"]
 
 
 class HeldOut:
@@ -24,14 +24,20 @@ class HeldOut:
         self._reader = reader
         self._parts = parts
 
-    def evaluate(self) -> float:
-        """The part of this process in the mean loss; the sum over all processes is the mean. The module is in
-        evaluation meanwhile, and takes no gradient."""
+    def evaluate(self) -> float | None:
+        """The part of this process in the mean loss; the sum over the processes that read different samples is the
+        mean. None: this stage of a pipeline has no loss. The module is in evaluation meanwhile, and takes no
+        gradient."""
         modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         try:
             with torch.no_grad():
-                return sum(weight * float(self._loss(self._reader.read(batch))) for batch, weight in self._parts)
+                losses = [(self._loss(self._reader.read(batch)), weight) for batch, weight in self._parts]
+                return (
+                    sum(weight * float(loss) for loss, weight in losses if loss is not None)
+                    if losses[0][0] is not None
+                    else None
+                )
         finally:
             for module, training in modes:
                 module.training = training

@@ -17,7 +17,7 @@ class ParameterMemory:
     dtype, device  of the module's own tensor, which holds module_bytes
     master_bytes   of the float32 copy on the same device that the inner optimizer steps; 0: it steps
                    the module's own tensor
-    host_bytes     of copies in the host's memory of what a device or another float type holds
+    host_bytes     of copies in the host's memory of what a device, another float type or several processes hold
     replica_bytes  of the run's parameters after the last round, float32 in the host's memory
     rule_bytes     of the error buffer (deltas) or the momentum (signs), float32 in the host's memory
 
@@ -39,7 +39,7 @@ class ParameterMemory:
             device=parameter.device,
             module_bytes=_own(parameter).nbytes,
             master_bytes=held.get("master", 0),
-            host_bytes=held.get("host", 0),
+            host_bytes=held.get("host", 0) + (held.get("module", 0) if is_sharded(parameter) else 0),
             replica_bytes=held.get("replica", 0),
             rule_bytes=held.get("rule", 0),
         )

@@ -48,10 +48,11 @@ class Optimizer(torch.optim.Optimizer):
         super().__init__(list(run.named_parameters.values()), {})
         self._bind()
 
-    def step(self, loss: torch.Tensor | float) -> bool:  # type: ignore[override]
+    def step(self, loss: torch.Tensor | float | None) -> bool:  # type: ignore[override]
         """Takes one inner step along the gradients of the last batch of `run.batches`.
 
-        loss  scalar: mean over the batch's samples, nats a token
+        loss  scalar: mean over the batch's samples, nats a token. None in the stages of a pipeline that
+              have none
 
         True: it ended a round. Then the round's update was sent, the results received since were
         applied, and the module has the run's parameters; this waits for the network.

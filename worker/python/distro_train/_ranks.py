@@ -30,10 +30,9 @@ class Ranks:
     def __init__(self, alone: bool, data_mesh: Any = None) -> None:
         self._dist = torch.distributed
         self.rank, self.size = (0, 1) if alone else (self._dist.get_rank(), self._dist.get_world_size())
-        #: This process's part of a step's samples, and how many parts there are.
-        self.data_rank, self.data_size = self.rank, self.size
-        if data_mesh is not None:
-            self.data_rank, self.data_size = data_mesh.get_local_rank(), data_mesh.size()
+        #: The processes that read different samples.
+        self.data_ranks = list(range(self.size)) if data_mesh is None else data_mesh.mesh.flatten().tolist()
+        self.data_rank, self.data_size = self.data_ranks.index(self.rank), len(self.data_ranks)
         self._group: Any = None if alone else self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
         self._heard = 0.0
         #: What `everywhere` calls, by name.
@@ -76,19 +75,48 @@ class Ranks:
         if self.size > 1:
             self.guarded(lambda: self._broadcast(tensors))
 
-    def mean(self, value: float) -> float:
-        """The mean over all processes, with the same bits in each."""
-        if self.size == 1:
-            return value
-        sum_of_all = torch.tensor(value, dtype=torch.float64)
-        self.guarded(lambda: self._dist.all_reduce(sum_of_all, group=self._group))
-        return sum_of_all.item() / self.size
+    def mean(self, value: float | None) -> float:
+        """The mean over the processes that have a value, with the same bits in each. RuntimeError: none has one."""
+        sums = torch.tensor([value or 0.0, value is not None], dtype=torch.float64)
+        if self.size > 1:
+            self.guarded(lambda: self._dist.all_reduce(sums, group=self._group))
+        total, count = sums.tolist()
+        if count == 0:
+            raise RuntimeError("no process has a loss: give it to Optimizer.step where the last stage is")
+        return float(total / count)
+
+    def gather(self, value: Result) -> list[Result]:
+        """What each process has, by rank."""
+        every: list[Any] = [value] * self.size
+        if self.size > 1:
+            self.guarded(lambda: self._dist.all_gather_object(every, value, group=self._group))
+        return every
+
+    def collect(self, value: Result) -> list[Result]:
+        """At rank 0 what each process has, by rank; elsewhere nothing."""
+        every: list[Any] = [value] * self.size
+        if self.size > 1:
+            at_first = every if self.rank == 0 else None
+            self.guarded(lambda: self._dist.gather_object(value, at_first, dst=0, group=self._group))
+        return every if self.rank == 0 else []
+
+    def to_first(self, tensor: torch.Tensor, rank: int) -> None:
+        """Sets rank 0's tensor, in the host's memory, to that of another process."""
+        if rank > 0 and self.rank == rank:
+            self.guarded(lambda: self._dist.send(tensor.contiguous(), dst=0, group=self._group))
+        if rank > 0 and self.rank == 0:
+            self.guarded(lambda: self._dist.recv(tensor, src=rank, group=self._group))
 
     def sign_of_life(self) -> None:
         """Rank 0 calls it again and again in `work` that waits."""
         if time.monotonic() > self._heard + _SIGN_OF_LIFE_SECONDS:
             self._share({})
             self._heard = time.monotonic()
+
+    @property
+    def open(self) -> bool:
+        """Whether the program has not ended all groups."""
+        return self.size == 1 or (self._group is not None and self._dist.is_initialized())
 
     def close(self) -> None:
         """Ends the group and its threads; no other function may be called afterwards. A thread of gloo
@@ -124,6 +152,8 @@ class Ranks:
         """The result of a collective operation."""
         try:
             return operation()
+        except (torch.OutOfMemoryError, NotImplementedError):
+            raise
         except RuntimeError as error:
             raise Error(f"another process of this worker has gone: {error}") from error
 

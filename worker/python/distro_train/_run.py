@@ -72,7 +72,7 @@ class Run:
         self._batches = 0  # of the step: how many there are, which are given and stepped, their loss
         self._given = 0
         self._stepped = 0
-        self._loss = 0.0
+        self._loss: float | None = None  # none in this process: only a pipeline's last stage has it
         #: Trained parameters by name: the module's own tensors.
         self.named_parameters = named_parameters
         #: What the inner optimizer steps, float32, by name in the same order: the module's own tensor
@@ -103,7 +103,7 @@ class Run:
         dataset: MapDataset[Item],
         collate: Callable[[list[Item]], Batch],
         batch_size: int | None = None,
-        held_out_loss: Callable[[Batch], torch.Tensor | float] | None = None,
+        held_out_loss: Callable[[Batch], torch.Tensor | float | None] | None = None,
     ) -> Iterator[Batch]:
         """The samples of this worker's steps, as batches, until the run is done.
 
@@ -144,6 +144,8 @@ class Run:
         the module was made: a model of transformers or peft by its save_pretrained; any other as config.json and
         model.safetensors, which has its whole state dict. Of several processes only rank 0 writes. OSError: it
         cannot be written."""
+        if self._sharded is not None:
+            self._sharded.reshard()
         if self._session is not None and (self._local is None or self._local.saves):
             self._session.save(self._model, folder)
 
@@ -169,7 +171,7 @@ class Run:
             self._asked = ""
         atexit.unregister(self._at_exit)
         self._progress.close()
-        if self._sharded is not None and together:
+        if self._sharded is not None and together and self._ranks.open:
             with contextlib.suppress(Error):  # who has gone need not hear it
                 self._ranks.of_first(self._session, lambda session: session.close(hand_in=False))
         elif self._session is not None:
@@ -212,7 +214,7 @@ class Run:
         if self._inner is not None:
             self._inner.load(held)
 
-    def take(self, loss: float) -> bool:
+    def take(self, loss: float | None) -> bool:
         """Implements Optimizer.step."""
         if self._stepped >= self._given:
             raise RuntimeError("take a batch from run.batches or run.slots before each step")
@@ -221,14 +223,15 @@ class Run:
         self._stepped += 1
         if self._closed:
             return True
-        self._loss += loss
+        if loss is not None:
+            self._loss = loss + (self._loss or 0.0)
         if self._stepped < self._batches:
             return False
         if self._batches > 1:
             for parameter in self.named_parameters.values():
                 if parameter.grad is not None:
                     parameter.grad.div_(self._batches)
-        mean = self._ranks.mean(self._loss / self._batches)
+        mean = self._ranks.mean(None if self._loss is None else self._loss / self._batches)
         self._steps += 1
         ended = self._step(mean)
         if ended:
@@ -274,7 +277,7 @@ class Run:
                 reader.expect(parts_of_steps(expected[self._steps * of_step :], of_step, rank, ranks, batch_size))
             for samples in steps:
                 batches = parts_of_step(samples, rank, ranks, batch_size)
-                self._batches, self._given, self._stepped, self._loss = len(batches), 0, 0, 0.0
+                self._batches, self._given, self._stepped, self._loss = len(batches), 0, 0, None
                 for batch in batches:
                     self._given += 1
                     yield batch
@@ -350,7 +353,7 @@ def _close_later(run: Run) -> Callable[[], None]:
     def close() -> None:
         alive = held()
         if alive is not None:
-            alive.close()
+            alive._close(together=alive.done)  # after an error the other processes may wait elsewhere
 
     atexit.register(close)
     return close

@@ -34,7 +34,7 @@ class Session:
         self._asked = False  # whether the training thread waits for an answer
         self._steps: LocalSteps | None = None  # of the round for which it does
         self._closed = False
-        self._keeps = True
+        self._keeps = self._waited_for = True
         self._trouble = ""  # the last warning
 
     def masters(self, names: Iterable[str]) -> dict[str, torch.Tensor]:
@@ -122,8 +122,9 @@ class Session:
 
     def close(self, hand_in: bool = True, keep: bool = True) -> None:
         """Waits until the training thread has saved the state and ended. hand_in: with the steps of an open round.
-        keep: with the inner optimizer's state; otherwise the last saved state stays."""
-        self._closed, self._keeps = True, keep
+        keep: with the inner optimizer's state; otherwise the last saved state stays. Other processes wait for this
+        one where they have parts of that state, and of no steps."""
+        self._closed, self._keeps, self._waited_for = True, keep, keep and not hand_in
         steps, self._steps = self._steps, None
         self._native.close(*(0.0, 0.0, 0, 0) if steps is None or not hand_in else steps.outcome())
         self._next(None)
@@ -160,7 +161,7 @@ class Session:
             _log.log(_LEVELS[level], "%s", text)
             if level in ("WARN", "ERROR"):
                 self._trouble = text
-        if not self._closed:
+        if self._waited_for:
             self._alive()
         return request
 

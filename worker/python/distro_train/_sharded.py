@@ -1,9 +1,10 @@
-"""A module whose parameters lie in parts in the processes of one worker: DTensors of FSDP2 or of tensor parallelism."""
+"""A module whose parameters lie in parts in the processes of one worker: DTensors of FSDP2 or of tensor parallelism,
+or the layers of a pipeline's stages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,14 +32,11 @@ class Sharded:
     that cannot be trained so; names it and the remedy."""
 
     def __init__(self, model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> None:
-        names = ranks.of_first(True if ranks.rank == 0 else None, lambda _: list(parameters))
-        if names != list(parameters):
-            raise ValueError(
-                f"model: has other parameters than at rank 0, such as {_only_one(names, parameters)!r}: each process "
-                "must have a part of every parameter, so a pipeline cannot be trained yet"
-            )
+        averaged = {
+            id(value) for part in model.modules() if isinstance(part, FSDPModule) for value in part.parameters()
+        }
         for name, value in parameters.items():
-            _check(name, value, ranks)
+            _check(name, value, ranks, id(value) in averaged)
         for name, value in model.named_parameters():
             if isinstance(value, DTensor) and not value.requires_grad:
                 raise ValueError(
@@ -48,10 +46,19 @@ class Sharded:
         self._model = model
         self._parameters = parameters
         self._ranks = ranks
+        self._device = next(iter(parameters.values())).device
+        # Of all processes: the shape of each parameter, and the first process that has it or a part of it.
+        self._shapes: dict[str, torch.Size] = {}
+        self._first: dict[str, int] = {}
+        for rank, shapes in enumerate(ranks.gather({name: value.shape for name, value in parameters.items()})):
+            for name, shape in shapes.items():
+                self._first.setdefault(name, rank)
+                if self._shapes.setdefault(name, shape) != shape:
+                    raise ValueError(f"parameter {name!r}: has the shapes {list(self._shapes[name])} and {list(shape)}")
         #: What the run sees: whole tensors by name, float32 in the host's memory. Only rank 0 has them.
         self.wholes: dict[str, torch.nn.Parameter] = {}
         if ranks.rank == 0:
-            self.wholes = {name: torch.nn.Parameter(torch.zeros(value.shape)) for name, value in parameters.items()}
+            self.wholes = {name: torch.nn.Parameter(torch.zeros(shape)) for name, shape in self._shapes.items()}
 
     def inner(self, optimizer: torch.optim.Optimizer) -> Inner:
         return _ShardedInner(optimizer, self, self._ranks)
@@ -66,80 +73,120 @@ class Sharded:
         """Sets `wholes` to the module's values."""
         self.reshard()
         with torch.no_grad():
-            for name, value in self._parameters.items():
-                whole = self._ranks.guarded(partial(_whole, value))
-                if self.wholes:
-                    self.wholes[name].copy_(whole)
+            for name, whole in self._gathered(self._parameters):
+                self.wholes[name].copy_(whole)
 
     def gather_gradients(self) -> None:
         """Sets the gradients of `wholes` to those of the module."""
         with torch.no_grad():
-            for name, gradient in zip(self._parameters, self._gradients()):
-                whole = self._ranks.guarded(partial(_whole, gradient))
-                if self.wholes:
-                    self.wholes[name].grad = whole.cpu()
+            for name, whole in self._gathered(self._gradients()):
+                self.wholes[name].grad = whole
 
     def scatter(self) -> None:
         """Sets the module to `wholes`."""
         self.reshard()
         with torch.no_grad():
-            for name, value in self._parameters.items():
-                _local(value).copy_(self._part(self.wholes.get(name), value, _Described(value.shape, value.dtype)))
+            for name, shape in self._shapes.items():
+                whole = self._of_first(self.wholes.get(name), _Described(shape, torch.float32))
+                if name in self._parameters:
+                    _local(self._parameters[name]).copy_(_part(whole, self._parameters[name]))
 
     def clip(self, clip_norm: float) -> float:
         """Scales the gradients to a norm of at most `clip_norm` over all processes, and returns the norm before, which
         has the same bits in each. If it is not finite, only returns it. A missing gradient becomes zeros."""
         with torch.no_grad():
             gradients = self._gradients()
-            squares = self._ranks.guarded(lambda: sum(_norm(gradient) ** 2 for gradient in gradients))
-            norm = self._ranks.mean(math.sqrt(squares))
+            alike: dict[
+                tuple[int, str], list[torch.Tensor]
+            ] = {}  # parts of one process group, of which each has all norms
+            for name, gradient in gradients.items():
+                place = str(gradient.placements) if isinstance(gradient, DTensor) else ""
+                alike.setdefault((self._first[name], place), []).append(gradient)
+            own = {key: self._ranks.guarded(partial(_norm, parts)) for key, parts in alike.items()}
+            norms = {key: norm for norms in reversed(self._ranks.gather(own)) for key, norm in norms.items()}
+            norm = math.sqrt(sum(norms[key] ** 2 for key in sorted(norms)))
             if math.isfinite(norm) and norm > clip_norm:
-                for gradient in gradients:
+                for gradient in gradients.values():
                     gradient.mul_(clip_norm / norm)
         return norm
 
     def state_of(self, inner: torch.optim.Optimizer) -> dict[str, Any]:
         """The optimizer's state with whole tensors in the host's memory, as a program without shards has it. Empty at
         other processes than rank 0."""
-        first = self._ranks.rank == 0
-
-        def whole(tensor: torch.Tensor) -> torch.Tensor | None:
-            gathered = self._ranks.guarded(partial(_whole, tensor))
-            return gathered.cpu() if first else None
-
-        held: dict[str, Any] = _with_tensors(inner.state_dict(), whole)
-        return held if first else {}
+        parts = []
+        for optimizer in _optimizers(inner):
+            groups = self._groups(optimizer)
+            own = optimizer.state_dict()
+            names = [name for group in self._own_groups(optimizer) for name in group]
+            entries = {}
+            for index, entry in own["state"].items():
+                whole = {key: self._whole(value) for key, value in entry.items()}
+                if self._first[names[index]] == self._ranks.rank:
+                    entries[names[index]] = whole
+            every = {name: entry for of_rank in self._ranks.collect(entries) for name, entry in of_rank.items()}
+            order = [name for group in groups for name in group]
+            first = 0
+            for group, of_group in zip(own["param_groups"], groups):
+                group["params"] = list(range(first, first := first + len(of_group)))
+            state = {index: every[name] for index, name in enumerate(order) if name in every}
+            parts.append({"state": state, "param_groups": own["param_groups"]})
+        if self._ranks.rank > 0:
+            return {}
+        return {"parts": parts} if isinstance(inner, RunOptimizer) else parts[0]
 
     def load_state(self, inner: torch.optim.Optimizer, held: dict[str, Any] | None) -> None:
         """Loads such a state, which rank 0 has; None there: none is loaded."""
-        first = True if self._ranks.rank == 0 else None
-        described = self._ranks.of_first(
-            first, lambda _: _with_tensors(held, lambda tensor: _Described(tensor.shape, tensor.dtype))
-        )
+        described = self._ranks.of_first(True if self._ranks.rank == 0 else None, lambda _: _described_state(held))
         if described is None:
             return
-        optimizers = inner.parts if isinstance(inner, RunOptimizer) else [inner]
-        states, wholes = _states(described), [{}] * len(optimizers) if held is None else _states(held)
+        optimizers = _optimizers(inner)
+        states, of_first = _parts(described), _parts(held) if held is not None else None
         if len(states) != len(optimizers):
             raise ValueError("the inner optimizer's state is of one of other parts")
-        for optimizer, state, of_first in zip(optimizers, states, wholes):
-            parameters = [value for group in optimizer.param_groups for value in group["params"]]
-            for index, entries in state["state"].items():
-                for name, entry in entries.items():
-                    if isinstance(entry, _Described):
-                        whole = of_first["state"][index][name] if of_first else None
-                        entries[name] = self._like(whole, parameters[index], entry)
+        for part, (optimizer, state) in enumerate(zip(optimizers, states)):
+            order = [name for group in self._groups(optimizer) for name in group]
+            own = [name for group in self._own_groups(optimizer) for name in group]
+            loaded = {}
+            for index, entry in state["state"].items():
+                for key, value in entry.items():
+                    if isinstance(value, _Described):
+                        whole = None if of_first is None else of_first[part]["state"][index][key]
+                        entry[key] = self._like(self._of_first(whole, value), self._parameters.get(order[index]))
+                if order[index] in own:
+                    loaded[own.index(order[index])] = entry
+            first = 0
+            for group, names in zip(state["param_groups"], self._own_groups(optimizer)):
+                group["params"] = list(range(first, first := first + len(names)))
+            state["state"] = loaded
         inner.load_state_dict(described)
 
-    def _like(self, whole: torch.Tensor | None, parameter: torch.Tensor, described: _Described) -> torch.Tensor:
-        """Rank 0's tensor, placed as the parameter where it has its shape."""
-        if described.shape != parameter.shape:
-            return self._part(whole, None, described)
-        part = self._part(whole, parameter, described)
-        if not isinstance(parameter, DTensor):
-            return part
+    def _gathered(self, tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yields, at rank 0, each whole tensor in the host's memory; nothing elsewhere."""
+        for name, first in self._first.items():
+            whole = self._whole(tensors[name]) if name in tensors else torch.empty(self._shapes[name])
+            self._ranks.to_first(whole, first)
+            if self._ranks.rank == 0:
+                yield name, whole
+
+    def _whole(self, value: Any) -> Any:
+        """In the host's memory; other things than tensors as they are."""
+        return self._ranks.guarded(partial(_whole, value)).cpu() if isinstance(value, torch.Tensor) else value
+
+    def _of_first(self, whole: torch.Tensor | None, described: _Described) -> torch.Tensor:
+        """Rank 0's tensor, on the module's device; a scalar in the host's memory."""
+        device = self._device if described.shape else torch.device("cpu")
+        if whole is None:
+            whole = torch.empty(described.shape, dtype=described.dtype, device=device)
+        whole = whole.detach().to(device, described.dtype)
+        self._ranks.broadcast([whole])
+        return whole
+
+    def _like(self, whole: torch.Tensor, parameter: torch.Tensor | None) -> torch.Tensor:
+        """Placed as the parameter, where that has its shape."""
+        if not isinstance(parameter, DTensor) or whole.dim() == 0 or whole.shape != parameter.shape:
+            return whole
         return DTensor.from_local(
-            part.contiguous(),
+            _part(whole, parameter).clone(),
             parameter.device_mesh,
             parameter.placements,
             run_check=False,
@@ -147,25 +194,22 @@ class Sharded:
             stride=parameter.stride(),
         )
 
-    def _part(self, whole: torch.Tensor | None, parameter: torch.Tensor | None, described: _Described) -> torch.Tensor:
-        """Of rank 0's tensor, the part that this process has of the parameter, on its device."""
-        device = torch.device("cpu") if parameter is None else parameter.device
-        if whole is None:
-            whole = torch.empty(described.shape, dtype=described.dtype, device=device)
-        else:
-            whole = whole.detach().to(device, described.dtype)
-        self._ranks.broadcast([whole])
-        if not isinstance(parameter, DTensor):
-            return whole
-        shape, offset = _place(parameter)
-        return whole[tuple(slice(first, first + size) for first, size in zip(offset, shape))]
+    def _own_groups(self, optimizer: torch.optim.Optimizer) -> list[list[str]]:
+        """The names of the parameters in each of its groups."""
+        names = {id(value): name for name, value in self._parameters.items()}
+        return [[names[id(value)] for value in group["params"]] for group in optimizer.param_groups]
 
-    def _gradients(self) -> list[torch.Tensor]:
-        found = []
-        for value in self._parameters.values():
+    def _groups(self, optimizer: torch.optim.Optimizer) -> list[list[str]]:
+        """Those in all processes, in the order of the whole module's."""
+        every = self._ranks.gather(self._own_groups(optimizer))
+        return [list(dict.fromkeys(name for groups in every for name in groups[at])) for at in range(len(every[0]))]
+
+    def _gradients(self) -> dict[str, torch.Tensor]:
+        found = {}
+        for name, value in self._parameters.items():
             if value.grad is None:
                 value.grad = torch.zeros_like(value)
-            found.append(value.grad)
+            found[name] = value.grad
         return found
 
 
@@ -190,29 +234,23 @@ class _ShardedInner(Inner):
         self._sharded.load_state(self.optimizer, held)
 
 
-def _check(name: str, value: torch.Tensor, ranks: Ranks) -> None:
-    """ValueError: a parameter that cannot be trained so."""
+def _check(name: str, value: torch.Tensor, ranks: Ranks, averaged: bool) -> None:
+    """ValueError: a parameter that cannot be trained so. `averaged`: FSDP2 averages its gradients."""
     if value.dtype != torch.float32:
         raise ValueError(
-            f"parameter {name!r}: is {str(value.dtype).removeprefix('torch.')} and in parts, which are stepped in "
+            f"parameter {name!r}: is {str(value.dtype).removeprefix('torch.')}, and a module in parts is stepped in "
             "float32: fully_shard(model.float(), mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))"
         )
-    if isinstance(value, DTensor):
-        if value.device_mesh.size() not in (ranks.size, ranks.data_size):
-            raise ValueError(
-                f"parameter {name!r}: lies in {value.device_mesh.size()} of {ranks.size} processes, of which "
-                f"{ranks.data_size} read different samples: give data_mesh, the processes that do"
-            )
-    elif ranks.data_size > 1:
+    over = set(value.device_mesh.mesh.flatten().tolist()) if isinstance(value, DTensor) else {ranks.rank}
+    if ranks.data_size > 1 and not (averaged and over.issuperset(ranks.data_ranks)):
         raise ValueError(
-            f"parameter {name!r}: is whole in every process, and the gradients of all but rank 0 would be lost: "
-            "fully_shard the whole model after its layers"
+            f"parameter {name!r}: nothing averages its gradients over the {ranks.data_size} processes that read "
+            "different samples: fully_shard the whole model after its layers, or give data_mesh, the processes that do"
         )
-
-
-def _only_one(first: list[str], own: Mapping[str, Any]) -> str:
-    """A name that only one of both has."""
-    return next((name for name in (*own, *first) if (name in own) != (name in first)), first[0])
+    if isinstance(value, DTensor) and _place(value)[0] != tuple(value.to_local().shape):
+        raise ValueError(
+            f"parameter {name!r}: its dimensions do not divide evenly over tensor parallelism and FSDP2: pad them"
+        )
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
@@ -223,28 +261,45 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def _norm(tensor: torch.Tensor) -> float:
-    return float(_whole(torch.linalg.vector_norm(tensor, dtype=torch.float32)))
+def _norm(parts: list[torch.Tensor]) -> float:
+    """Of tensors that are placed alike."""
+    return float(_whole(torch.nn.utils.get_total_norm(parts)))
 
 
-def _place(tensor: DTensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and offset of this process's part."""
-    shape, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+def _place(parameter: DTensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and offset of what lies in this process."""
+    shape, offset = compute_local_shape_and_global_offset(parameter.shape, parameter.device_mesh, parameter.placements)
     return tuple(shape), tuple(offset)
 
 
-def _states(held: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of the optimizers inside one."""
+def _part(whole: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """What of the whole tensor lies in this process."""
+    if not isinstance(parameter, DTensor):
+        return whole
+    shape, offset = _place(parameter)
+    return whole[tuple(slice(first, first + size) for first, size in zip(offset, shape))]
+
+
+def _optimizers(inner: torch.optim.Optimizer) -> list[torch.optim.Optimizer]:
+    return inner.parts if isinstance(inner, RunOptimizer) else [inner]
+
+
+def _parts(held: dict[str, Any]) -> list[dict[str, Any]]:
+    """The states of `_optimizers`."""
     parts: list[dict[str, Any]] = held.get("parts", [held])
     return parts
 
 
-def _with_tensors(held: Any, change: Callable[[torch.Tensor], Any]) -> Any:
-    """The same dictionaries and lists, with every tensor changed."""
-    if isinstance(held, torch.Tensor):
-        return change(held)
-    if isinstance(held, dict):
-        return {key: _with_tensors(value, change) for key, value in held.items()}
-    if isinstance(held, (list, tuple)):
-        return type(held)(_with_tensors(value, change) for value in held)
-    return held
+def _described_state(held: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The same without the values of its parameters' tensors."""
+    if held is None:
+        return None
+    parts = [{**part, "state": {at: _described(entry) for at, entry in part["state"].items()}} for part in _parts(held)]
+    return {"parts": parts} if "parts" in held else parts[0]
+
+
+def _described(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _Described(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value
+        for key, value in entry.items()
+    }
