@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -108,10 +109,10 @@ UploadCall::Answer UploadCall::OnFrame(const v1::UploadFrame& frame, LimitedStre
                                                    arriving_->segment.value(), " is complete"));
   }
   PayloadAssembler& payload = arriving_->payload;
-  const absl::Duration begin = clock_->MonotonicNow();
+  const absl::Duration begin = Clock::Real()->MonotonicNow();
   DISTRO_RETURN_IF_ERROR(
       Annotate(payload.Add(frame.offset(), frame.data(), frame.payload_bytes()), Where()));
-  observer_->OnPhase("collect", clock_->MonotonicNow() - begin);
+  observer_->OnPhase("collect", Clock::Real()->MonotonicNow() - begin);
   observer_->OnReceived(TransferKind::kUpdate, frame.data().size());
   stream->Moved(frame.data().size());
   if (!payload.complete()) return std::nullopt;
@@ -124,11 +125,11 @@ UploadCall::Answer UploadCall::OnPayload(std::string bytes, LimitedStream* strea
   ReceivedPayload payload(std::make_shared<const std::string>(std::move(bytes)));
   DISTRO_ASSIGN_OR_RETURN(PutResult result, manager_->PreviewPayload(*ticket_, segment_, payload));
   if (result == PutResult::kNew) {
-    const absl::Duration begin = clock_->MonotonicNow();
+    const absl::Duration begin = Clock::Real()->MonotonicNow();
     const RoundPlace place = {.round = ticket_->round, .segment = segment_};
     DISTRO_RETURN_IF_ERROR(Annotate(
         manager_->run().method->CheckUpdate(*payload.bytes, place, ticket_->step), Where()));
-    observer_->OnPhase("validate", clock_->MonotonicNow() - begin);
+    observer_->OnPhase("validate", Clock::Real()->MonotonicNow() - begin);
     DISTRO_ASSIGN_OR_RETURN(result, manager_->AddPayload(*ticket_, segment_, std::move(payload)));
   }
   if (result == PutResult::kNew) {

@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/base/clock.h"
 #include "common/net/wire/frames.h"
 #include "distro/v1/update.pb.h"
 #include "server/call/observers.h"
@@ -37,11 +36,9 @@ std::string RejectReason(const absl::Status& status);
 
 class UploadCall {
  public:
-  // All are borrowed and outlive the call. `manager` is nullptr while there is no run. `clock`
-  // measures phases.
-  UploadCall(RoundManager* manager, ByteBudget* inflight, TransferObserver* observer,
-             const Clock* clock)
-      : manager_(manager), inflight_(inflight), observer_(observer), clock_(clock) {}
+  // All are borrowed and outlive the call. `manager` is nullptr while there is no run.
+  UploadCall(RoundManager* manager, ByteBudget* inflight, TransferObserver* observer)
+      : manager_(manager), inflight_(inflight), observer_(observer) {}
 
   // Handles a message; returns at most one response. An error ends the call; it has a reason and is
   // already counted.
@@ -71,7 +68,6 @@ class UploadCall {
   RoundManager* const manager_;
   ByteBudget* const inflight_;
   TransferObserver* const observer_;
-  const Clock* const clock_;
   bool abstains_ = false;
   std::optional<UploadTicket> ticket_;  // after the header
   std::optional<Arriving> arriving_;

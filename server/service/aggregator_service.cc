@@ -74,7 +74,7 @@ RawBidiReactor* AggregatorService::UploadUpdate(grpc::CallbackServerContext* con
   absl::StatusOr<Caller> caller = checks_->Admit(*context, Rpc::kUploadUpdate);
   if (!caller.ok()) return RefuseStream<RawBidiReactor>(caller.status());
   return new UploadReactor(context, *std::move(caller), host_->manager(), limiter_, observer_,
-                           checks_->connections(), clock_);
+                           checks_->connections());
 }
 
 RawWriteReactor* AggregatorService::SubscribeRounds(grpc::CallbackServerContext* context,

@@ -10,12 +10,11 @@ namespace distro::server {
 
 UploadReactor::UploadReactor(grpc::CallbackServerContext* context, Caller caller,
                              RoundManager* manager, StreamLimiter* limiter,
-                             TransferObserver* observer, ConnectionTable* connections,
-                             const Clock* clock)
+                             TransferObserver* observer, ConnectionTable* connections)
     : AnsweringReactor(context, connections),
       caller_(std::move(caller)),
       observer_(observer),
-      call_(manager, limiter->inflight(), observer, clock) {
+      call_(manager, limiter->inflight(), observer) {
   if (absl::Status status = Begin(limiter, StreamKind::kUpload); !status.ok()) OnStopped(status);
 }
 

@@ -15,8 +15,7 @@ class UploadReactor final
   // All but the caller are borrowed and outlive the stream. `manager` is nullptr while there is no
   // run.
   UploadReactor(grpc::CallbackServerContext* context, Caller caller, RoundManager* manager,
-                StreamLimiter* limiter, TransferObserver* observer, ConnectionTable* connections,
-                const Clock* clock);
+                StreamLimiter* limiter, TransferObserver* observer, ConnectionTable* connections);
 
  private:
   absl::Status OnMessage(const v1::UploadUpdateRequest& request) override;

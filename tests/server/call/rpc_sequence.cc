@@ -204,8 +204,8 @@ class Sequence {
     RequireCode(stream.status(), {StatusCode::kResourceExhausted}, "Open");
     if (!stream.ok()) return;
     upload.stream = *std::move(stream);
-    upload.call = std::make_unique<server::UploadCall>(manager_.get(), limiter_.inflight(),
-                                                       &observer_, &clock_);
+    upload.call =
+        std::make_unique<server::UploadCall>(manager_.get(), limiter_.inflight(), &observer_);
     v1::UploadUpdateRequest request;
     v1::UploadHeader* header = request.mutable_header();
     *header->mutable_worker() = Identity();
