@@ -524,7 +524,7 @@ class ModelTest(unittest.TestCase):
             self.assertEqual(trainable(sharded)[0], ["weight", "bias"])
             with self.assertRaisesRegex(ValueError, "'weight': lies in parts.*before fully_shard"):
                 distro_train.save_initial(sharded, folder)
-            for change, message in ((torch.nn.Module.bfloat16, "'weight': is bfloat16 and in parts.*MixedPrecisionPolicy"),
+            for change, message in ((torch.nn.Module.bfloat16, "'weight': is bfloat16, and a module in parts.*MixedPrecisionPolicy"),
                                     (lambda module: module.requires_grad_(False), "'weight': is frozen and in parts.*ignored_params")):
                 with self.assertRaisesRegex(ValueError, message):
                     changed = change(torch.nn.Linear(4, 4))
