@@ -96,11 +96,13 @@ class Sharded:
         has the same bits in each. If it is not finite, only returns it. A missing gradient becomes zeros."""
         with torch.no_grad():
             gradients = self._gradients()
-            alike: dict[
-                tuple[int, str], list[torch.Tensor]
-            ] = {}  # parts of one process group, of which each has all norms
+            # Those that are placed alike, whose norm is one collective operation.
+            alike: dict[tuple[int, str], list[torch.Tensor]] = {}
             for name, gradient in gradients.items():
-                place = str(gradient.placements) if isinstance(gradient, DTensor) else ""
+                place = ""
+                if isinstance(gradient, DTensor):
+                    mesh = gradient.device_mesh
+                    place = str((mesh.mesh_dim_names, mesh.shape, gradient.placements))
                 alike.setdefault((self._first[name], place), []).append(gradient)
             own = {key: self._ranks.guarded(partial(_norm, parts)) for key, parts in alike.items()}
             norms = {key: norm for norms in reversed(self._ranks.gather(own)) for key, norm in norms.items()}
