@@ -142,6 +142,21 @@ class PythonShardedTest(ProcessTest):
         self.assertIn("MemoryError", ranks[failing].log())
         self.assertTrue(list((self.workspace.folder / "state").glob("inner-*.pt")), "the last saved state stays")
 
+    def test_goes_on_over_other_processes_after_a_kill(self):
+        aggregator = self.create_run(rounds=16, start_workers=2, min_workers=2)
+        native = self.workspace.start_worker("native", aggregator.grpc)
+        flags = ("--own", "--state_dir", self.workspace.folder / "state")
+        first, killed = self.start_sharded(aggregator, *flags)
+        processes.until(lambda: killed.alive() and killed.out_path.read_text().count("step") > 8, "some rounds are over")
+        killed.kill()
+        self.assertNotEqual(first.exit_code(60), 0)
+        first, *others = self.start_sharded(aggregator, *flags, dp=2, tp=2)
+        self.finish([first, native])  # equal state hashes
+        for rank in others:
+            self.assertEqual(rank.exit_code(), 0, rank.log())
+        self.assertGreater(first.summary()["moments"], 0)
+        self.assertNotIn("begins anew", first.log())
+
     def test_rank_0_fails(self):
         self.expect_all_end(0)
 
