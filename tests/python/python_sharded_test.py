@@ -26,16 +26,16 @@ class PythonShardedTest(ProcessTest):
     def create_run(self, **overrides):
         return self.workspace.create_run(**{"samples_per_worker": 4, "local_steps": 2, **overrides})
 
-    def start_sharded(self, aggregator, *flags, dp=2, tp=1, of_rank=None):
+    def start_sharded(self, aggregator, *flags, dp=2, tp=1, name="sharded", of_rank=None):
         """dp x tp processes that are one worker."""
-        return self.start_ranks("sharded.py", aggregator, dp * tp, "--dp", dp, "--tp", tp, *flags, of_rank=of_rank)
+        return self.start_ranks("sharded.py", aggregator, dp * tp, "--dp", dp, "--tp", tp, *flags, name=name, of_rank=of_rank)
 
-    def start_ranks(self, program, aggregator, count, *flags, of_rank=None):
+    def start_ranks(self, program, aggregator, count, *flags, name="sharded", of_rank=None):
         space, start = self.workspace, next(self.starts)
         ranks = []
         for rank in range(count):
-            own = f"sharded-{start}-{rank}"
-            command = [PYTHON, "-B", HERE / program, "--aggregator", aggregator.grpc, "--name", "sharded", "--rank", rank, "--text", space.text,
+            own = f"{name}-{start}-{rank}"
+            command = [PYTHON, "-B", HERE / program, "--aggregator", aggregator.grpc, "--name", name, "--rank", rank, "--text", space.text,
                        "--config", space.folder / "config.json", "--store", space.folder / f"store-{start}", "--summary", space.folder / f"{own}.json", *flags, *(of_rank or {}).get(rank, ())]
             ranks.append(Worker(own, command, space.folder))
             space.processes.append(ranks[-1])
@@ -85,10 +85,10 @@ class PythonShardedTest(ProcessTest):
         self.finish([single, native])  # equal state hashes
         self.assertNotIn("begins anew", single.log())
 
-    def start_single(self, aggregator, state_dir, *flags):
+    def start_single(self, aggregator, state_dir, *flags, name="sharded"):
         """The same worker as one process with the whole module."""
         space = self.workspace
-        command = [PYTHON, "-B", HERE / "train.py", "--aggregator", aggregator.grpc, "--name", "sharded", "--text", space.text,
+        command = [PYTHON, "-B", HERE / "train.py", "--aggregator", aggregator.grpc, "--name", name, "--text", space.text,
                    "--config", space.folder / "config.json", "--state_dir", state_dir, "--summary", space.folder / "single.json", *flags]
         space.processes.append(Worker("single", command, space.folder))
         return space.processes[-1]
@@ -142,17 +142,20 @@ class PythonShardedTest(ProcessTest):
         self.assertIn("MemoryError", ranks[failing].log())
         self.assertTrue(list((self.workspace.folder / "state").glob("inner-*.pt")), "the last saved state stays")
 
-    def test_goes_on_over_other_processes_after_a_kill(self):
-        aggregator = self.create_run(rounds=16, start_workers=2, min_workers=2)
+    def test_four_kinds_of_workers_with_a_kill(self):
+        """One in C++, one process, two with FSDP2, and four with tensor parallelism too; one of the two is killed, and they are four then."""
+        aggregator = self.create_run(rounds=60, start_workers=4, min_workers=4)
         native = self.workspace.start_worker("native", aggregator.grpc)
+        single = self.start_single(aggregator, self.workspace.folder / "state-single", name="single")
+        meshes = self.start_sharded(aggregator, dp=2, tp=2, name="meshes")
         flags = ("--own", "--state_dir", self.workspace.folder / "state")
         first, killed = self.start_sharded(aggregator, *flags)
-        processes.until(lambda: killed.alive() and killed.out_path.read_text().count("step") > 8, "some rounds are over")
+        processes.until(lambda: killed.alive() and killed.out_path.read_text().count("step") > 20, "some rounds are over")
         killed.kill()
         self.assertNotEqual(first.exit_code(60), 0)
         first, *others = self.start_sharded(aggregator, *flags, dp=2, tp=2)
-        self.finish([first, native])  # equal state hashes
-        for rank in others:
+        self.finish([first, native, single, meshes[0]])  # equal state hashes
+        for rank in (*others, *meshes[1:]):
             self.assertEqual(rank.exit_code(), 0, rank.log())
         self.assertGreater(first.summary()["moments"], 0)
         self.assertNotIn("begins anew", first.log())
