@@ -1,12 +1,11 @@
 """A worker of two processes, the stages of a pipeline; prints a line a step, and a hash of its layers after every round."""
-import argparse
 import json
 import pathlib
 
 import distro_train
 import torch
 from llama import Llama
-from sharded import bits
+from ranks import bits, flags_of_a_rank, run_to_its_end
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
@@ -36,11 +35,7 @@ class Stage(nn.Module):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for flag in ("aggregator", "name", "text", "summary", "config", "store"):
-        parser.add_argument(f"--{flag}", required=True)
-    parser.add_argument("--rank", type=int, required=True)
-    parser.add_argument("--state_dir")
+    parser = flags_of_a_rank()
     parser.add_argument("--stop_at", type=int, default=-1, help="round after which both processes leave")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -72,4 +67,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_to_its_end(main)

@@ -15,11 +15,31 @@ from train import Text, training_samples
 
 
 def bits(model):
-    """A hash of the parameters' bits."""
+    """A hash of the parameters' bits, of whole tensors where the module has parts."""
     digest = hashlib.sha256()
     for parameter in model.parameters():
-        digest.update(parameter.detach().view(torch.uint8).numpy().tobytes())
+        whole = parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter
+        digest.update(whole.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def flags_of_a_rank():
+    """The parser that programs of several processes share."""
+    parser = argparse.ArgumentParser()
+    for flag in ("aggregator", "name", "text", "summary", "config", "store"):
+        parser.add_argument(f"--{flag}", required=True)
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--state_dir")
+    return parser
+
+
+def run_to_its_end(main):
+    """Runs a program, which ends with 5 where the run ends by an error."""
+    try:
+        main()
+    except distro_train.Error as error:
+        print(f"ended by {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(5)
 
 
 def gloo_threads():
@@ -32,11 +52,7 @@ def gloo_threads():
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for flag in ("aggregator", "name", "text", "summary", "config", "store"):
-        parser.add_argument(f"--{flag}", required=True)
-    parser.add_argument("--rank", type=int, required=True)
-    parser.add_argument("--state_dir")
+    parser = flags_of_a_rank()
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--signs", action="store_true")
     parser.add_argument("--alone", action="store_true", help="without DistributedDataParallel")
@@ -70,8 +86,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except distro_train.Error as error:
-        print(f"ended by {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        os._exit(5)
+    run_to_its_end(main)

@@ -1,19 +1,15 @@
 """Several processes as one worker, whose module lies in parts in them: by FSDP2 alone, or beside tensor parallelism. Each prints a line a
 step, and a hash of the run's parameters after every round."""
-import argparse
 import contextlib
-import hashlib
 import json
-import os
 import pathlib
-import sys
 
 import distro_train
 import torch
 from llama import Llama
+from ranks import bits, flags_of_a_rank, run_to_its_end
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from train import Text, sgd, training_samples
 
@@ -34,24 +30,11 @@ def shard(model, mesh):
     return model
 
 
-def bits(model):
-    """A hash of the whole parameters' bits."""
-    digest = hashlib.sha256()
-    for parameter in model.parameters():
-        whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
-        digest.update(whole.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    for flag in ("aggregator", "name", "text", "summary", "config", "store"):
-        parser.add_argument(f"--{flag}", required=True)
-    parser.add_argument("--rank", type=int, required=True)
+    parser = flags_of_a_rank()
     parser.add_argument("--dp", type=int, required=True)
     parser.add_argument("--tp", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="one process has the GPU: --dp 1")
-    parser.add_argument("--state_dir")
     parser.add_argument("--save")
     parser.add_argument("--signs", action="store_true")
     parser.add_argument("--own", action="store_true", help="the run's own inner optimizer")
@@ -101,8 +84,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except distro_train.Error as error:
-        print(f"ended by {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        os._exit(5)
+    run_to_its_end(main)

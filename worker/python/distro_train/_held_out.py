@@ -32,12 +32,12 @@ class HeldOut:
         self._model.eval()
         try:
             with torch.no_grad():
-                losses = [(self._loss(self._reader.read(batch)), weight) for batch, weight in self._parts]
-                return (
-                    sum(weight * float(loss) for loss, weight in losses if loss is not None)
-                    if losses[0][0] is not None
-                    else None
-                )
+                part = None
+                for batch, weight in self._parts:
+                    loss = self._loss(self._reader.read(batch))
+                    if loss is not None:
+                        part = (part or 0.0) + weight * float(loss)
+                return part
         finally:
             for module, training in modes:
                 module.training = training

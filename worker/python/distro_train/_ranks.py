@@ -121,9 +121,9 @@ class Ranks:
     def close(self) -> None:
         """Ends the group and its threads; no other function may be called afterwards. A thread of gloo
         that lets go of its last tensor while the interpreter ends aborts the process."""
-        group, self._group = self._group, None
-        if group is not None and self._dist.is_initialized():  # otherwise the program has ended all groups
-            self._dist.destroy_process_group(group)
+        if self._group is not None and self.open:
+            self._dist.destroy_process_group(self._group)
+        self._group = None
 
     def _share(self, message: dict[str, Any]) -> dict[str, Any]:
         """Returns rank 0's message in every process."""

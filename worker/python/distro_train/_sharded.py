@@ -122,16 +122,14 @@ class Sharded:
             names = [name for group in self._own_groups(optimizer) for name in group]
             entries = {}
             for index, entry in own["state"].items():
-                whole = {key: self._whole(value) for key, value in entry.items()}
-                if self._first[names[index]] == self._ranks.rank:
+                first = self._first[names[index]]
+                whole = {key: self._whole_at(first, value) for key, value in entry.items()}
+                if first == self._ranks.rank:
                     entries[names[index]] = whole
             every = {name: entry for of_rank in self._ranks.collect(entries) for name, entry in of_rank.items()}
             order = [name for group in groups for name in group]
-            first = 0
-            for group, of_group in zip(own["param_groups"], groups):
-                group["params"] = list(range(first, first := first + len(of_group)))
             state = {index: every[name] for index, name in enumerate(order) if name in every}
-            parts.append({"state": state, "param_groups": own["param_groups"]})
+            parts.append({"state": state, "param_groups": _numbered(own["param_groups"], groups)})
         if self._ranks.rank > 0:
             return {}
         return {"parts": parts} if isinstance(inner, RunOptimizer) else parts[0]
@@ -147,7 +145,8 @@ class Sharded:
             raise ValueError("the inner optimizer's state is of one of other parts")
         for part, (optimizer, state) in enumerate(zip(optimizers, states)):
             order = [name for group in self._groups(optimizer) for name in group]
-            own = [name for group in self._own_groups(optimizer) for name in group]
+            own_groups = self._own_groups(optimizer)
+            own = [name for group in own_groups for name in group]
             loaded = {}
             for index, entry in state["state"].items():
                 for key, value in entry.items():
@@ -156,23 +155,26 @@ class Sharded:
                         entry[key] = self._like(self._of_first(whole, value), self._parameters.get(order[index]))
                 if order[index] in own:
                     loaded[own.index(order[index])] = entry
-            first = 0
-            for group, names in zip(state["param_groups"], self._own_groups(optimizer)):
-                group["params"] = list(range(first, first := first + len(names)))
-            state["state"] = loaded
+            state["state"], state["param_groups"] = loaded, _numbered(state["param_groups"], own_groups)
         inner.load_state_dict(described)
 
     def _gathered(self, tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
         """Yields, at rank 0, each whole tensor in the host's memory; nothing elsewhere."""
         for name, first in self._first.items():
-            whole = self._whole(tensors[name]) if name in tensors else torch.empty(self._shapes[name])
-            self._ranks.to_first(whole, first)
-            if self._ranks.rank == 0:
+            whole = self._whole_at(first, tensors[name]) if name in tensors else None
+            if self._ranks.rank == 0 and first > 0:
+                whole = torch.empty(self._shapes[name])
+            if whole is not None:
+                self._ranks.to_first(whole, first)
+            if self._ranks.rank == 0 and whole is not None:
                 yield name, whole
 
-    def _whole(self, value: Any) -> Any:
-        """In the host's memory; other things than tensors as they are."""
-        return self._ranks.guarded(partial(_whole, value)).cpu() if isinstance(value, torch.Tensor) else value
+    def _whole_at(self, rank: int, value: Any) -> Any:
+        """The whole tensor in the host's memory of that process, None elsewhere; other things as they are."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        whole = self._ranks.guarded(partial(_whole, value))
+        return whole.cpu() if self._ranks.rank == rank else None
 
     def _of_first(self, whole: torch.Tensor | None, described: _Described) -> torch.Tensor:
         """Rank 0's tensor, on the module's device; a scalar in the host's memory."""
@@ -290,6 +292,12 @@ def _parts(held: dict[str, Any]) -> list[dict[str, Any]]:
     """The states of `_optimizers`."""
     parts: list[dict[str, Any]] = held.get("parts", [held])
     return parts
+
+
+def _numbered(groups: list[dict[str, Any]], names: list[list[str]]) -> list[dict[str, Any]]:
+    """An optimizer's groups with the numbers of these parameters, counted over all groups."""
+    numbers = iter(range(sum(map(len, names))))
+    return [{**group, "params": [next(numbers) for _ in of_group]} for group, of_group in zip(groups, names)]
 
 
 def _described_state(held: dict[str, Any] | None) -> dict[str, Any] | None:
