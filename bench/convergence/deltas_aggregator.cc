@@ -80,8 +80,10 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
     sent_bytes_ += real ? EncodeDeltaUpdate(identity, updates[0]).size()
                         : bytes_.Upload(identity, *messages[0]);
   }
-  received_bytes_ += real ? EncodeDeltaResult(identity, outcome.result).size()
-                          : bytes_.Download(identity, outcome.means);
+  received_bytes_ += !real ? bytes_.Download(identity, outcome.means)
+                     : IsDense(settings_.k)
+                         ? EncodeDenseDeltaResult(identity, DenseOf(outcome.result)).size()
+                         : EncodeDeltaResult(identity, outcome.result).size();
   const bool tail =
       static_cast<double>(step_) >= kAlphaTail * static_cast<double>(config_.rounds());
   outcome.alpha = static_cast<float>(settings_.alpha * (tail ? settings_.alpha_end : 1));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <vector>
 
@@ -40,13 +41,17 @@ inline SignUpdate RandomUpdate(int k, int64_t blocks, uint64_t worker, Agreement
   for (int64_t block = 0; block < blocks; ++block) {
     RandomStream random(Mix(worker) + block);
     std::vector<uint16_t> subset;
+    std::bitset<kBlockElements> chosen;
+    // To draw every position would take a hundred times as long as to draw their signs.
+    for (int all = 0; k == kBlockElements && all < k; ++all)
+      subset.push_back(static_cast<uint16_t>(all));
     while (subset.size() < static_cast<size_t>(k)) {
       const bool hot = random.Chance(agreement.hot);
       const uint64_t choice = hot ? SplitMix64(block, random.Below(agreement.hot_positions))
                                   : random.Below(kBlockElements);
       const auto position = static_cast<uint16_t>(choice % kBlockElements);
-      if (std::find(subset.begin(), subset.end(), position) == subset.end())
-        subset.push_back(position);
+      if (!chosen[position]) subset.push_back(position);
+      chosen.set(position);
     }
     std::sort(subset.begin(), subset.end());
     const bool abstains = (block + worker) % 101 == 100;

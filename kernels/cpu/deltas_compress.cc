@@ -64,7 +64,8 @@ class Chooser {
     for (int i = inside, outside = 0; i < k; ++outside) {
       if (!extent.Contains(outside)) positions[i++] = static_cast<uint16_t>(outside);
     }
-    std::sort(positions, positions + k);
+    // If all elements are chosen and nothing is filled in, they are in order.
+    if (count != k) std::sort(positions, positions + k);
   }
 
  private:

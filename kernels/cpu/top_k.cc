@@ -49,7 +49,8 @@ void TopK(const TransformKernels& kernels, const float* coefficients, int k, Top
   const int count = Collect(coefficients, columns, keys);
   if (count > k) std::nth_element(keys, keys + k - 1, keys + count, std::greater<>());
   for (int i = 0; i < k; ++i) positions[i] = static_cast<uint16_t>(PositionOf(keys[i]));
-  std::sort(positions, positions + k);
+  // If all are chosen, they are in order.
+  if (count != k) std::sort(positions, positions + k);
   for (int i = 0; i < k; ++i) values[i] = coefficients[positions[i]];
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/method/deltas/dense_combine.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/scale.h"
 #include "common/method/signs/payload.h"
@@ -58,6 +59,44 @@ void FuzzDeltaResult(const std::string& bytes, const PayloadExpectation& expecte
   if (result.ok()) Require(EncodeDeltaResult(kIdentity, *result) == bytes);
 }
 
+void FuzzDenseDeltaResult(const std::string& bytes, const PayloadExpectation& expected) {
+  const absl::StatusOr<DeltaResult> result = DecodeDeltaResult(bytes, expected);
+  Require(result.ok() || result.status().code() == absl::StatusCode::kInvalidArgument);
+  Require(DecodeDeltaResult(bytes, expected, 2).status() == result.status());
+  if (result.ok()) Require(EncodeDenseDeltaResult(kIdentity, DenseOf(*result)) == bytes);
+}
+
+// `copies` equal updates combine by bits as they do position by position.
+void RequireCombined(const DenseUpdate& dense, const DeltaUpdate& update, int copies) {
+  const MeanRule rule = {.weights = copies};
+  DenseAccumulator accumulator(rule);
+  DenseResult result = {.symbols = std::vector<uint8_t>(update.signs.size()), .codes = {}};
+  const std::vector<BlockExtent> extents(update.blocks(), {.rows = 3, .cols = 64, .last_cols = 5});
+  for (uint32_t block = 0; block < dense.blocks(); ++block) {
+    std::vector<DenseSent> sent;
+    if (!dense.empty(block)) {
+      sent.assign(copies, {.signs = dense.SignsOf(block), .value = ScaleOf(dense.code(block))});
+    }
+    uint8_t* const symbols = result.symbols.data() + size_t{block} * kBlockElements;
+    result.codes.push_back(accumulator.Combine(extents[block], sent, symbols).code);
+  }
+  const std::vector<WeightedDelta> same(copies, {.update = &update});
+  Require(SparseOf(result) == RoundToLevels(CombineDeltas(same, extents, rule)));
+}
+
+void FuzzDenseDeltaUpdate(const std::string& bytes, const PayloadExpectation& expected) {
+  const std::vector<uint8_t> caps(expected.blocks, kScaleCodes - 1);
+  const absl::Status status = ValidateDeltaUpdate(bytes, expected, caps);
+  Require(status.ok() || status.code() == absl::StatusCode::kInvalidArgument);
+  const absl::StatusOr<DeltaUpdate> update = DecodeDeltaUpdate(bytes, expected);
+  Require(update.ok() == status.ok());
+  if (!update.ok()) return;
+  Require(ValidateDeltaUpdate(*update, caps).ok());
+  Require(EncodeDeltaUpdate(kIdentity, *update) == bytes);
+  for (const int copies : {1, 9})
+    RequireCombined(*OpenDenseUpdate(bytes, expected), *update, copies);
+}
+
 void FuzzDeltaUpdate(const std::string& bytes, const PayloadExpectation& expected) {
   const std::vector<uint8_t> caps(expected.blocks, kScaleCodes - 1);
   const absl::Status status = ValidateDeltaUpdate(bytes, expected, caps);
@@ -84,6 +123,10 @@ void Fuzz(PayloadKind kind, const std::string& bytes, const PayloadExpectation& 
       return FuzzDeltaUpdate(bytes, expected);
     case PayloadKind::kDeltaResult:
       return FuzzDeltaResult(bytes, expected);
+    case PayloadKind::kDenseDeltaUpdate:
+      return FuzzDenseDeltaUpdate(bytes, expected);
+    case PayloadKind::kDenseDeltaResult:
+      return FuzzDenseDeltaResult(bytes, expected);
   }
 }
 
@@ -92,13 +135,22 @@ struct Choice {
   PayloadKind kind;
   int k;
 };
-constexpr Choice kChoices[] = {
-    {PayloadKind::kVotes, 0},       {PayloadKind::kSignRecords, 1}, {PayloadKind::kSignRecords, 3},
-    {PayloadKind::kSignRecords, 4}, {PayloadKind::kSignRecords, 8}, {PayloadKind::kSignGaps, 9},
-    {PayloadKind::kSignGaps, 20},   {PayloadKind::kVotes, 0},       {PayloadKind::kDeltaResult, 0},
-    {PayloadKind::kDeltaUpdate, 1}, {PayloadKind::kDeltaUpdate, 8}, {PayloadKind::kDeltaUpdate, 32},
-    {PayloadKind::kDeltaUpdate, 3}, {PayloadKind::kDeltaResult, 0}, {PayloadKind::kDeltaResult, 0},
-    {PayloadKind::kDeltaUpdate, 2}};
+constexpr Choice kChoices[] = {{PayloadKind::kVotes, 0},
+                               {PayloadKind::kSignRecords, 1},
+                               {PayloadKind::kSignRecords, 3},
+                               {PayloadKind::kSignRecords, 4},
+                               {PayloadKind::kSignRecords, 8},
+                               {PayloadKind::kSignGaps, 9},
+                               {PayloadKind::kSignGaps, 20},
+                               {PayloadKind::kVotes, 0},
+                               {PayloadKind::kDeltaResult, 0},
+                               {PayloadKind::kDeltaUpdate, 1},
+                               {PayloadKind::kDeltaUpdate, 8},
+                               {PayloadKind::kDeltaUpdate, 32},
+                               {PayloadKind::kDeltaUpdate, 3},
+                               {PayloadKind::kDeltaResult, 0},
+                               {PayloadKind::kDenseDeltaResult, 4096},
+                               {PayloadKind::kDenseDeltaUpdate, 4096}};
 
 }  // namespace
 }  // namespace distro
@@ -110,7 +162,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool frame = (data[0] & 0x80) == 0;
   const uint32_t blocks = data[1] + (data[0] & 0x40 ? 256 : 0);
   const absl::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const std::string bytes = frame ? Frame(rest, choice.kind, choice.k, blocks) : std::string(rest);
+  // Of a result, K is not in the header.
+  const int k = choice.kind == PayloadKind::kDenseDeltaResult ? 0 : choice.k;
+  const std::string bytes = frame ? Frame(rest, choice.kind, k, blocks) : std::string(rest);
   Fuzz(choice.kind, bytes,
        {.layout_hash = kIdentity.layout_hash,
         .round = kIdentity.round,

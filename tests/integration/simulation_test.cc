@@ -173,6 +173,10 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(v1::DOWNLOAD_MODE_LOSSLESS, v1::DOWNLOAD_MODE_TOP),
                        ::testing::Values(4, 12)),
     NameOf);
+INSTANTIATE_TEST_SUITE_P(EveryPosition, SimulationTest,
+                         ::testing::Values(Case(Pace{v1::METHOD_DELTAS, 2}, 3,
+                                                v1::DOWNLOAD_MODE_LOSSLESS, 4096)),
+                         NameOf);
 
 }  // namespace
 }  // namespace distro

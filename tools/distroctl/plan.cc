@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/method/base/method.h"
+#include "common/method/deltas/dense_update.h"
 #include "common/method/signs/payload.h"
 #include "common/model/architecture.h"
 #include "common/model/layout/layout.h"
@@ -71,6 +72,10 @@ absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
   config.set_method(method.number);
   if (method.local_steps) config.set_local_steps(o.local_steps);
   if (o.kept != 0) config.set_kept_per_block(o.kept);
+  if (o.kept_votes != 0) {
+    config.set_download(v1::DOWNLOAD_MODE_TOP);
+    config.set_kept_votes_per_block(o.kept_votes);
+  }
   if (o.overlap.has_value()) config.set_overlap(*o.overlap ? 1 : 0);
   return CompleteRunConfig(std::move(config));
 }
@@ -92,8 +97,12 @@ std::string ConfigOf(const std::string& model) {
 }
 
 double UpdateBytes(const Layout& layout, const PlanMethod& m) {
-  if (m.figures.number == v1::METHOD_DELTAS)
-    return EntropyBytes(static_cast<double>(layout.blocks()), m.kept, kDeltaUpdateBits);
+  const auto all_blocks = static_cast<uint64_t>(layout.blocks());
+  if (m.figures.number == v1::METHOD_DELTAS) {
+    return IsDense(m.kept)
+               ? static_cast<double>(DenseUpdateBytes(all_blocks))
+               : EntropyBytes(static_cast<double>(all_blocks), m.kept, kDeltaUpdateBits);
+  }
   double bytes = 0;
   for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
@@ -103,12 +112,15 @@ double UpdateBytes(const Layout& layout, const PlanMethod& m) {
   return bytes;
 }
 
-// The largest result: no two workers agree on a position.
+// The largest result: no two workers agree on a position, or on signs.
 double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions& o) {
+  const bool deltas = m.figures.number == v1::METHOD_DELTAS;
+  if (deltas && IsDense(m.kept))
+    return static_cast<double>(layout.blocks()) * kBlockElements * DenseResultBits(o.workers) / 8;
   const double sent = static_cast<double>(o.workers) * m.kept;
   return MostBytes(static_cast<double>(layout.blocks()),
                    o.kept_votes == 0 ? sent : std::min<double>(o.kept_votes, sent),
-                   m.figures.number == v1::METHOD_DELTAS ? kDeltaResultBits : kSignsBits);
+                   deltas ? kDeltaResultBits : kSignsBits);
 }
 
 double ComputeSeconds(const PlanMethod& m, const PlanOptions& o) {

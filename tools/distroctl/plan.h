@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/process/command_line.h"
+#include "common/method/deltas/dense_result.h"
 #include "common/model/layout/matrix.h"
 #include "tools/distroctl/report.h"
 
@@ -95,6 +97,16 @@ inline double MostBytes(double blocks, double entries, const PayloadBits& bits) 
   // One more entry costs bits.entry, plus log2((4096 - entries) / entries) for its position.
   const double dearest = kBlockElements / (1 + std::exp2(-bits.entry));
   return EntropyBytes(blocks, std::min(entries, dearest), bits);
+}
+
+// Bits a position, at most, of a result of W workers that send every position: the entropy of the
+// sum of as many random signs (de Moivre), and what scales that differ add (docs/payload_format.md,
+// "Dense deltas").
+inline double DenseResultBits(int workers) {
+  if (workers == 1) return 1;
+  constexpr double kScales = 0.6;
+  const double sum = std::log2(std::numbers::pi * std::numbers::e * workers / 2) / 2;
+  return std::min(sum + kScales, std::log2(kDenseSymbols));
 }
 
 // The part of a round done by a worker whose steps take `step_seconds`.

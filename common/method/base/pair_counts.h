@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/model/layout/matrix.h"
 
@@ -40,6 +41,9 @@ class PairCounts {
   // Adds one block. Positions outside the tensor do not count. Requires one entry per worker, and
   // positions below kBlockElements.
   void AddBlock(const BlockExtent& extent, absl::Span<const SentSigns> sent);
+  // The same for workers that sent every position: bit i % 8 of byte i / 8 is 1 if position i is
+  // negative. Requires one entry per worker: kBlockElements / 8 bytes, or none if it sent nothing.
+  void AddBlock(const BlockExtent& extent, absl::Span<const absl::string_view> signs);
 
   size_t workers() const { return workers_; }
   // The same for (b, a). Requires two different workers.

@@ -25,6 +25,8 @@ enum class PayloadKind : uint8_t {
   kVotes = 3,
   kDeltaUpdate = 4,
   kDeltaResult = 5,
+  kDenseDeltaUpdate = 6,  // K = 4096
+  kDenseDeltaResult = 7,  // of a run with K = 4096
 };
 
 inline constexpr uint64_t kPayloadHeaderBytes = 40;
@@ -46,7 +48,7 @@ struct PayloadExpectation {
   RoundId round;
   SegmentId segment;
   uint32_t blocks = 0;  // Layout::SegmentBlocks(segment)
-  int k = 0;            // for updates, 1..4096; ignored for results
+  int k = 0;            // of the run's updates, 1..4096; ignored for results of signs
 };
 
 // Of a segment of a layout.

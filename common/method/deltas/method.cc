@@ -14,6 +14,7 @@
 #include "common/base/status_util.h"
 #include "common/method/base/key_checks.h"
 #include "common/method/deltas/combine.h"
+#include "common/method/deltas/dense_update.h"
 #include "common/method/deltas/muon_tensors.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/rounds.h"
@@ -53,6 +54,21 @@ absl::Status CheckWeighting(const v1::RunConfig& config) {
                     "\"data\" has no meaning where all hold the same: set data to \"local\"");
   if (!config.has_round_window()) return absl::OkStatus();
   return BadField("weighting", "is \"steps\" with round_window: remove one of the two keys");
+}
+
+// What runs that send every position do not have.
+absl::Status CheckDense(const v1::RunConfig& config) {
+  if (!IsDense(static_cast<int>(config.kept_per_block()))) return absl::OkStatus();
+  if (config.download() == v1::DOWNLOAD_MODE_TOP) {
+    return BadField(
+        "download",
+        "\"top\" is not supported with kept_per_block 4096: remove one of the two keys");
+  }
+  // Offsets into a result's entries have 32 bits.
+  constexpr uint32_t kMostBlocks = UINT32_MAX / kBlockElements;
+  if (config.segment_blocks() <= kMostBlocks) return absl::OkStatus();
+  return BadField("segment_blocks", absl::StrCat(config.segment_blocks(), " is above ", kMostBlocks,
+                                                 ", the most with kept_per_block 4096"));
 }
 
 absl::Status CheckDeltaClip(const v1::RunConfig& config) {
@@ -159,6 +175,7 @@ absl::Status DeltasMethod::CheckKeys(const v1::RunConfig& config) const {
   DISTRO_RETURN_IF_ERROR(CheckDecay("error_decay", config.error_decay()));
   DISTRO_RETURN_IF_ERROR(CheckOuterRate(config.outer_learning_rate()));
   DISTRO_RETURN_IF_ERROR(CheckWeighting(config));
+  DISTRO_RETURN_IF_ERROR(CheckDense(config));
   DISTRO_RETURN_IF_ERROR(CheckDeltaClip(config));
   if (config.divisor() == v1::DIVISOR_ALL) {
     DISTRO_RETURN_IF_ERROR(RefuseSet(config, {"least_senders"}, "divisor \"all\""));

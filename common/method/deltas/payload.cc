@@ -14,30 +14,38 @@
 namespace distro {
 namespace {
 
-absl::StatusOr<PayloadView> OpenUpdate(absl::string_view bytes,
-                                       const PayloadExpectation& expected) {
+absl::StatusOr<PayloadView> OpenUpdate(absl::string_view bytes, const PayloadExpectation& expected,
+                                       PayloadKind kind) {
   DISTRO_RETURN_IF_ERROR(CheckExpectedK(expected.k));
-  return OpenPayload(bytes, expected, PayloadKind::kDeltaUpdate, expected.k,
+  return OpenPayload(bytes, expected, kind, expected.k,
                      MaxDeltaUpdateBytes(expected.blocks, expected.k));
 }
 
-absl::Status CheckWeights(absl::Span<const WeightedDeltaPayload> payloads, const MeanRule& rule) {
-  int64_t sum = 0;
-  for (const WeightedDeltaPayload& payload : payloads) {
-    if (payload.weight < 1)
-      return absl::InvalidArgumentError(absl::StrCat("weight ", payload.weight, " is below 1"));
-    sum += payload.weight;
-  }
-  if (sum == rule.weights && sum <= kMaxDeltaWeights) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("weights sum to ", sum, ", expected ",
-                                                 rule.weights, " and at most ", kMaxDeltaWeights));
+absl::Status CheckCap(uint32_t block, uint8_t code, uint8_t cap) {
+  if (code <= cap) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("block ", block, ": scale code ", code, " is above the cap ", cap));
+}
+
+absl::Status ValidateDenseUpdate(absl::string_view bytes, const PayloadExpectation& expected,
+                                 absl::Span<const uint8_t> caps) {
+  DISTRO_ASSIGN_OR_RETURN(const DenseUpdate update, OpenDenseUpdate(bytes, expected));
+  for (uint32_t i = 0; i < expected.blocks; ++i)
+    DISTRO_RETURN_IF_ERROR(CheckCap(i, update.code(i), caps[i]));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 std::string EncodeDeltaUpdate(const PayloadIdentity& identity, const DeltaUpdate& update) {
-  std::string bytes = StartPayload(identity, PayloadKind::kDeltaUpdate, update.k, update.blocks());
-  EncodeDeltaGaps(ResultOf(update), &bytes);
+  const bool dense = IsDense(update.k);
+  std::string bytes =
+      StartPayload(identity, dense ? PayloadKind::kDenseDeltaUpdate : PayloadKind::kDeltaUpdate,
+                   update.k, update.blocks());
+  if (dense)
+    AppendDenseUpdate(update, &bytes);
+  else
+    EncodeDeltaGaps(ResultOf(update), &bytes);
   return FinishPayload(std::move(bytes));
 }
 
@@ -47,29 +55,46 @@ std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult
   return FinishPayload(std::move(bytes));
 }
 
+std::string EncodeDenseDeltaResult(const PayloadIdentity& identity, const DenseResult& result) {
+  std::string bytes = StartPayload(identity, PayloadKind::kDenseDeltaResult, 0, result.blocks());
+  AppendDenseResult(result, &bytes);
+  return FinishPayload(std::move(bytes));
+}
+
 absl::Status ValidateDeltaUpdate(absl::string_view bytes, const PayloadExpectation& expected,
                                  absl::Span<const uint8_t> caps) {
+  if (IsDense(expected.k)) return ValidateDenseUpdate(bytes, expected, caps);
   DISTRO_ASSIGN_OR_RETURN(DeltaUpdateReader reader, DeltaUpdateReader::Create(bytes, expected));
   for (uint32_t i = 0; i < expected.blocks; ++i) {
     DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const block, reader.NextBlock());
-    if (block->code > caps[i]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("block ", i, ": scale code ", block->code, " is above the cap ", caps[i]));
-    }
+    DISTRO_RETURN_IF_ERROR(CheckCap(i, block->code, caps[i]));
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<DenseUpdate> OpenDenseUpdate(absl::string_view payload,
+                                            const PayloadExpectation& expected) {
+  DISTRO_ASSIGN_OR_RETURN(const PayloadView view,
+                          OpenUpdate(payload, expected, PayloadKind::kDenseDeltaUpdate));
+  return DenseUpdate::Open(view.body, view.header.blocks);
+}
+
 absl::StatusOr<DeltaResult> DecodeDeltaResult(absl::string_view bytes,
                                               const PayloadExpectation& expected, int threads) {
-  DISTRO_ASSIGN_OR_RETURN(const PayloadView payload,
-                          OpenPayload(bytes, expected, PayloadKind::kDeltaResult, 0,
-                                      MaxDeltaResultBytes(expected.blocks)));
-  return DecodeDeltaGaps(payload.body, expected.blocks, threads);
+  const bool dense = IsDense(expected.k);
+  const PayloadKind kind = dense ? PayloadKind::kDenseDeltaResult : PayloadKind::kDeltaResult;
+  DISTRO_ASSIGN_OR_RETURN(
+      const PayloadView payload,
+      OpenPayload(bytes, expected, kind, 0, MaxDeltaResultBytes(expected.blocks)));
+  if (!dense) return DecodeDeltaGaps(payload.body, expected.blocks, threads);
+  DISTRO_ASSIGN_OR_RETURN(const DenseResult result,
+                          DecodeDenseResult(payload.body, expected.blocks, threads));
+  return SparseOf(result);
 }
 
 uint64_t MaxDeltaUpdateBytes(uint64_t blocks, int k) {
-  return kPayloadFramingBytes + MaxDeltaBodyBytes(blocks, k);
+  return kPayloadFramingBytes +
+         (IsDense(k) ? DenseUpdateBytes(blocks) : MaxDeltaBodyBytes(blocks, k));
 }
 
 uint64_t MaxDeltaResultBytes(uint64_t blocks, int max_entries) {
@@ -87,7 +112,8 @@ DeltaUpdateReader::DeltaUpdateReader(std::shared_ptr<const GapBody<DeltaFormat>>
 absl::StatusOr<DeltaUpdateReader> DeltaUpdateReader::Create(absl::string_view payload,
                                                             const PayloadExpectation& expected,
                                                             uint32_t first_group) {
-  DISTRO_ASSIGN_OR_RETURN(const PayloadView view, OpenUpdate(payload, expected));
+  DISTRO_ASSIGN_OR_RETURN(const PayloadView view,
+                          OpenUpdate(payload, expected, PayloadKind::kDeltaUpdate));
   DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const GapBody<DeltaFormat>> body,
                           GapBody<DeltaFormat>::Open(view.body, view.header.blocks));
   return DeltaUpdateReader(std::move(body), expected.k, first_group);
@@ -146,6 +172,18 @@ absl::Status DecodeGroup(uint32_t first, uint32_t end, size_t payload, DeltaUpda
 }
 
 }  // namespace
+
+absl::Status CheckWeights(absl::Span<const WeightedDeltaPayload> payloads, const MeanRule& rule) {
+  int64_t sum = 0;
+  for (const WeightedDeltaPayload& payload : payloads) {
+    if (payload.weight < 1)
+      return absl::InvalidArgumentError(absl::StrCat("weight ", payload.weight, " is below 1"));
+    sum += payload.weight;
+  }
+  if (sum == rule.weights && sum <= kMaxDeltaWeights) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("weights sum to ", sum, ", expected ",
+                                                 rule.weights, " and at most ", kMaxDeltaWeights));
+}
 
 absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
                                   const PayloadExpectation& expected,

@@ -1,6 +1,7 @@
 // Payloads of the deltas method (docs/payload_format.md): a worker's update of a segment, and the
 // result that all workers download. Canonical and safe with hostile bytes, like those of
-// common/method/signs/payload.h.
+// common/method/signs/payload.h. With K = 4096 both are dense (dense_update.h,
+// dense_result.h).
 //
 //   std::string sent = EncodeDeltaUpdate(identity, update);
 //   DISTRO_RETURN_IF_ERROR(ValidateDeltaUpdate(sent, expected, caps));      // at the aggregator
@@ -18,6 +19,8 @@
 #include "absl/types/span.h"
 #include "common/method/codec/payload_framing.h"
 #include "common/method/deltas/combine.h"
+#include "common/method/deltas/dense_result.h"
+#include "common/method/deltas/dense_update.h"
 #include "common/method/deltas/gap_format.h"
 #include "common/method/deltas/update.h"
 
@@ -25,8 +28,10 @@ namespace distro {
 
 // Requires a valid update.
 std::string EncodeDeltaUpdate(const PayloadIdentity& identity, const DeltaUpdate& update);
-// Requires a valid result.
+// Of a run with K below 4096. Requires a valid result.
 std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult& result);
+// Of a run with K = 4096. Requires a valid result.
+std::string EncodeDenseDeltaResult(const PayloadIdentity& identity, const DenseResult& result);
 
 // Checks that an update is a canonical encoding with codes of at most `caps` [blocks].
 // InvalidArgument names the field that differs, or the first invalid block. Requires a cap for each
@@ -34,9 +39,14 @@ std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult
 absl::Status ValidateDeltaUpdate(absl::string_view bytes, const PayloadExpectation& expected,
                                  absl::Span<const uint8_t> caps);
 
-// Decodes on `threads` threads; the result or error does not depend on their number.
-// InvalidArgument: not a canonical encoding. Does not check tensors and caps: ValidateDeltaResult
-// does. Requires threads >= 1.
+// The update of a run with K = 4096; it borrows the payload. InvalidArgument: not a canonical
+// encoding, or a field differs. Does not check caps.
+absl::StatusOr<DenseUpdate> OpenDenseUpdate(absl::string_view payload,
+                                            const PayloadExpectation& expected);
+
+// Decodes the result of a run with K = expected.k on `threads` threads; the result or error does
+// not depend on their number. InvalidArgument: not a canonical encoding. Does not check tensors and
+// caps: ValidateDeltaResult does. Requires threads >= 1.
 absl::StatusOr<DeltaResult> DecodeDeltaResult(absl::string_view bytes,
                                               const PayloadExpectation& expected, int threads = 1);
 
@@ -45,7 +55,8 @@ absl::StatusOr<DeltaResult> DecodeDeltaResult(absl::string_view bytes,
 uint64_t MaxDeltaUpdateBytes(uint64_t blocks, int k);
 uint64_t MaxDeltaResultBytes(uint64_t blocks, int max_entries = kBlockElements);
 
-// A cursor over an update payload; holds one block of 16 KB. Not thread-safe. Borrows the payload.
+// A cursor over an update payload that is not dense; holds one block of 16 KB. Not thread-safe.
+// Borrows the payload.
 class DeltaUpdateReader {
  public:
   // Starts at a group of kGroupBlocks blocks. Checks everything but the body. InvalidArgument names
@@ -75,6 +86,10 @@ struct WeightedDeltaPayload {
   int weight = 1;           // n_w, 1 or more
 };
 
+// InvalidArgument: a weight is below 1, or their sum is not rule.weights or exceeds
+// kMaxDeltaWeights.
+absl::Status CheckWeights(absl::Span<const WeightedDeltaPayload> payloads, const MeanRule& rule);
+
 // Groups first .. first + count - 1, for a thread's part of the work.
 struct GroupRange {
   uint32_t first = 0;
@@ -89,8 +104,8 @@ using BlockMeansVisitor = absl::FunctionRef<void(uint32_t block, const DeltaMean
 
 // The means of a segment's updates, block by block through one DeltaAccumulator. Their order does
 // not matter; positions outside the tensors are ignored. InvalidArgument: a payload is not valid
-// (the message starts with its number), or the sum of the weights is not rule.weights or exceeds
-// kMaxDeltaWeights. Requires an extent for each expected block.
+// (the message starts with its number), or CheckWeights refuses the weights. Requires an extent for
+// each expected block, and payloads that are not dense.
 absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
                                   const PayloadExpectation& expected,
                                   absl::Span<const BlockExtent> extents, const MeanRule& rule,

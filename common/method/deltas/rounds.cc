@@ -4,32 +4,58 @@
 #include <bit>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/bitmap.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/method/base/combine_parts.h"
 #include "common/method/deltas/caps.h"
+#include "common/method/deltas/dense_combine.h"
 #include "common/method/deltas/payload.h"
+#include "common/method/deltas/scale.h"
 #include "common/method/deltas/step.h"
 
 namespace distro {
 namespace {
 
-// With fewer groups of blocks a thread costs more than it saves.
-constexpr uint32_t kLeastGroupsOfThread = 4;
+// With fewer groups of blocks a thread costs more than it saves: dense ones have more to do.
+constexpr uint32_t kLeastGroupsOfThread = 4, kLeastDenseGroupsOfThread = 1;
 
-std::vector<GroupRange> Cut(uint32_t blocks, int threads) {
+std::vector<GroupRange> Cut(uint32_t blocks, int threads, uint32_t least) {
   const uint32_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
-  const uint32_t parts = std::clamp<uint32_t>(groups / kLeastGroupsOfThread, 1, threads);
+  const uint32_t parts = std::clamp<uint32_t>(groups / least, 1, threads);
   return CutEvenly<GroupRange>(groups, parts);
 }
 
-// The combination of some groups of blocks.
-struct CombinedGroups {
-  DeltaResult result;
+// What the combination of some groups of blocks says besides their result.
+struct GroupCounts {
   uint64_t entries = 0;                  // before download = top
   std::vector<LargestCodes> codes = {};  // [payloads]
+
+  // A payload has this code in a block of this tensor.
+  void AddCode(size_t payload, int tensor, uint8_t code) {
+    std::optional<uint8_t>& largest = codes[payload][tensor];
+    largest = std::max<uint8_t>(largest.value_or(0), code);
+  }
 };
+struct CombinedGroups {
+  DeltaResult result;
+  GroupCounts counts;
+};
+
+// The updates of a run with K = 4096. DataLoss: one does not decode.
+absl::StatusOr<std::vector<DenseUpdate>> OpenAll(const PayloadExpectation& expected,
+                                                 absl::Span<const absl::string_view> payloads) {
+  std::vector<DenseUpdate> updates;
+  for (const absl::string_view payload : payloads) {
+    absl::StatusOr<DenseUpdate> update = OpenDenseUpdate(payload, expected);
+    if (!update.ok())
+      return Damaged(Annotate(update.status(), absl::StrCat("payload ", updates.size())));
+    updates.push_back(*update);
+  }
+  return updates;
+}
 
 class DeltaRounds final : public RoundMethod {
  public:
@@ -80,6 +106,10 @@ class DeltaRounds final : public RoundMethod {
                                      absl::Span<const absl::string_view> payloads) const override;
 
  private:
+  absl::StatusOr<PairCounts> CompareSparse(RoundPlace place,
+                                           absl::Span<const absl::string_view> payloads) const;
+  absl::StatusOr<PairCounts> CompareDense(RoundPlace place,
+                                          absl::Span<const absl::string_view> payloads) const;
   int kept() const { return static_cast<int>(config_.kept_per_block()); }
   PayloadExpectation Expect(RoundPlace place) const {
     return ExpectPayload(*layout_, place.round, place.segment, kept());
@@ -107,6 +137,19 @@ class DeltaRounds final : public RoundMethod {
     std::vector<int> tensors;
   };
   absl::StatusOr<CombinedGroups> CombineGroups(const SegmentInput& input, GroupRange range) const;
+  GroupCounts CombineDenseGroups(const SegmentInput& input, const std::vector<DenseUpdate>& updates,
+                                 GroupRange range, DenseResult* result) const;
+  // The result of a segment; `counts` has those of the parts that the threads combined. DataLoss as
+  // Combine.
+  absl::StatusOr<DeltaResult> CombineSparse(const SegmentInput& input, int threads,
+                                            std::vector<GroupCounts>* counts) const;
+  // The same with K = 4096.
+  absl::StatusOr<DenseResult> CombineDense(const SegmentInput& input, int threads,
+                                           std::vector<GroupCounts>* counts) const;
+  GroupCounts NoCounts(const SegmentInput& input) const {
+    return {.codes = std::vector<LargestCodes>(input.payloads.size(),
+                                               LargestCodes(layout_->tensors().size()))};
+  }
 
   const v1::RunConfig config_;
   const std::shared_ptr<const Layout> layout_;
@@ -115,20 +158,17 @@ class DeltaRounds final : public RoundMethod {
 
 absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& input,
                                                           GroupRange range) const {
-  CombinedGroups groups;
-  groups.codes.assign(input.payloads.size(), LargestCodes(layout_->tensors().size()));
+  CombinedGroups groups = {.result = {}, .counts = NoCounts(input)};
   const bool top = config_.download() == v1::DOWNLOAD_MODE_TOP;
   const auto kept = static_cast<int>(config_.kept_votes_per_block());
   const int64_t first_block = layout_->SegmentFirstBlock(input.expected.segment);
   const absl::Status status = CombineDeltaPayloads(
       input.payloads, input.expected, input.extents, RuleOf(input.weights), range,
       [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
-        if (sent.count == 0) return;
-        std::optional<uint8_t>& largest = groups.codes[payload][input.tensors[block]];
-        largest = std::max<uint8_t>(largest.value_or(0), sent.code);
+        if (sent.count != 0) groups.counts.AddCode(payload, input.tensors[block], sent.code);
       },
       [&](uint32_t block, const DeltaMeans& means) {
-        groups.entries += means.values.size();
+        groups.counts.entries += means.values.size();
         // The largest before levels, whose rounding would make ties of different means.
         AppendLevels(top ? KeepLargest(means, kept, config_.seed(), input.expected.round,
                                        first_block + block)
@@ -137,6 +177,65 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
       });
   if (!status.ok()) return Damaged(status);
   return groups;
+}
+
+absl::StatusOr<DeltaResult> DeltaRounds::CombineSparse(const SegmentInput& input, int threads,
+                                                       std::vector<GroupCounts>* counts) const {
+  const std::vector<GroupRange> ranges = Cut(input.expected.blocks, threads, kLeastGroupsOfThread);
+  std::vector<absl::StatusOr<CombinedGroups>> parts(ranges.size());
+  RunParallel(threads, static_cast<int64_t>(ranges.size()),
+              [&](int /*thread*/, int64_t i) { parts[i] = CombineGroups(input, ranges[i]); });
+  std::vector<DeltaResult> results;
+  for (absl::StatusOr<CombinedGroups>& groups : parts) {
+    DISTRO_RETURN_IF_ERROR(groups.status());
+    counts->push_back(std::move(groups->counts));
+    results.push_back(std::move(groups->result));
+  }
+  return Concatenate(std::move(results));
+}
+
+GroupCounts DeltaRounds::CombineDenseGroups(const SegmentInput& input,
+                                            const std::vector<DenseUpdate>& updates,
+                                            GroupRange range, DenseResult* result) const {
+  GroupCounts counts = NoCounts(input);
+  DenseAccumulator accumulator(RuleOf(input.weights));
+  std::vector<DenseSent> sent;
+  const uint32_t end = std::min(input.expected.blocks, (range.first + range.count) * kGroupBlocks);
+  for (uint32_t block = range.first * kGroupBlocks; block < end; ++block) {
+    sent.clear();
+    for (size_t i = 0; i < updates.size(); ++i) {
+      if (updates[i].empty(block)) continue;
+      const uint8_t code = updates[i].code(block);
+      const int64_t weight = input.payloads[i].weight;
+      sent.push_back(
+          {.signs = updates[i].SignsOf(block), .value = weight * ScaleOf(code), .weight = weight});
+      counts.AddCode(i, input.tensors[block], code);
+    }
+    const DenseBlock combined = accumulator.Combine(
+        input.extents[block], sent, result->symbols.data() + uint64_t{block} * kBlockElements);
+    result->codes[block] = combined.code;
+    counts.entries += combined.entries;
+  }
+  return counts;
+}
+
+absl::StatusOr<DenseResult> DeltaRounds::CombineDense(const SegmentInput& input, int threads,
+                                                      std::vector<GroupCounts>* counts) const {
+  const absl::Status weights = CheckWeights(input.payloads, RuleOf(input.weights));
+  if (!weights.ok()) return Damaged(weights);
+  std::vector<absl::string_view> bytes;
+  for (const WeightedDeltaPayload& payload : input.payloads) bytes.push_back(payload.bytes);
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<DenseUpdate> updates, OpenAll(input.expected, bytes));
+  const uint32_t blocks = input.expected.blocks;
+  DenseResult result;
+  result.symbols.resize(uint64_t{blocks} * kBlockElements);
+  result.codes.resize(blocks);
+  const std::vector<GroupRange> ranges = Cut(blocks, threads, kLeastDenseGroupsOfThread);
+  counts->resize(ranges.size());
+  RunParallel(threads, static_cast<int64_t>(ranges.size()), [&](int /*thread*/, int64_t i) {
+    (*counts)[i] = CombineDenseGroups(input, updates, ranges[i], &result);
+  });
+  return result;
 }
 
 absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
@@ -151,32 +250,38 @@ absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
     input.payloads.push_back({.bytes = *sent.bytes, .weight = sent.weight});
     input.weights += sent.weight;
   }
-  const std::vector<GroupRange> ranges = Cut(input.expected.blocks, threads);
-  std::vector<absl::StatusOr<CombinedGroups>> parts(ranges.size());
-  RunParallel(threads, static_cast<int64_t>(ranges.size()),
-              [&](int /*thread*/, int64_t i) { parts[i] = CombineGroups(input, ranges[i]); });
   SegmentResult result;
   result.sent_positions =
       payloads.size() * uint64_t{input.expected.blocks} * config_.kept_per_block();
   result.largest_codes.resize(payloads.size());
-  std::vector<DeltaResult> results;
-  for (absl::StatusOr<CombinedGroups>& groups : parts) {
-    DISTRO_RETURN_IF_ERROR(groups.status());
-    result.entries += groups->entries;
-    for (size_t i = 0; i < payloads.size(); ++i)
-      AddLargestCodes(groups->codes[i], &result.largest_codes[i]);
-    results.push_back(std::move(groups->result));
+  std::vector<GroupCounts> counts;
+  absl::Duration combined;
+  const PayloadIdentity identity = IdentifyPayload(*layout_, place.round, place.segment);
+  if (IsDense(kept())) {
+    DISTRO_ASSIGN_OR_RETURN(const DenseResult all, CombineDense(input, threads, &counts));
+    combined = clock.MonotonicNow();
+    FinishResult(EncodeDenseDeltaResult(identity, all), &result);
+  } else {
+    DISTRO_ASSIGN_OR_RETURN(const DeltaResult all, CombineSparse(input, threads, &counts));
+    combined = clock.MonotonicNow();
+    FinishResult(EncodeDeltaResult(identity, all), &result);
   }
-  const DeltaResult all = Concatenate(std::move(results));
-  const absl::Duration combined = clock.MonotonicNow();
-  FinishResult(EncodeDeltaResult(IdentifyPayload(*layout_, place.round, place.segment), all),
-               &result);
   result.combine_time = combined - start;
   result.encode_time = clock.MonotonicNow() - combined;
+  for (const GroupCounts& of : counts) {
+    result.entries += of.entries;
+    for (size_t i = 0; i < payloads.size(); ++i)
+      AddLargestCodes(of.codes[i], &result.largest_codes[i]);
+  }
   return result;
 }
 
 absl::StatusOr<PairCounts> DeltaRounds::Compare(
+    RoundPlace place, absl::Span<const absl::string_view> payloads) const {
+  return IsDense(kept()) ? CompareDense(place, payloads) : CompareSparse(place, payloads);
+}
+
+absl::StatusOr<PairCounts> DeltaRounds::CompareSparse(
     RoundPlace place, absl::Span<const absl::string_view> payloads) const {
   const PayloadExpectation expected = Expect(place);
   const std::vector<BlockExtent> extents = DeltaExtents(*layout_, as_dct_, place.segment);
@@ -197,6 +302,21 @@ absl::StatusOr<PairCounts> DeltaRounds::Compare(
                  .signs = absl::MakeSpan(of.signs).first(of.count)};
     }
     pairs.AddBlock(extent, sent);
+  }
+  return pairs;
+}
+
+absl::StatusOr<PairCounts> DeltaRounds::CompareDense(
+    RoundPlace place, absl::Span<const absl::string_view> payloads) const {
+  const PayloadExpectation expected = Expect(place);
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<DenseUpdate> updates, OpenAll(expected, payloads));
+  const std::vector<BlockExtent> extents = DeltaExtents(*layout_, as_dct_, place.segment);
+  PairCounts pairs(payloads.size());
+  std::vector<absl::string_view> signs(payloads.size());
+  for (uint32_t block = 0; block < expected.blocks; ++block) {
+    for (size_t i = 0; i < payloads.size(); ++i)
+      signs[i] = updates[i].empty(block) ? absl::string_view() : updates[i].SignsOf(block);
+    pairs.AddBlock(extents[block], signs);
   }
   return pairs;
 }

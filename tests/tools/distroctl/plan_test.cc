@@ -75,6 +75,16 @@ TEST(PlanFormulasTest, ResultsOfDeltasAreNearThoseOfTheStudy) {
   EXPECT_NEAR(MostBytes(76, 8 * 8, kDeltaResultBits), 5.55e3, 0.05 * 5.55e3);
 }
 
+// Bounds of what dense_payload_test measures, with random signs.
+TEST(PlanFormulasTest, DenseResultsAreNearMeasuredOnes) {
+  for (const auto& [workers, bits] :
+       {std::pair(1, 1.0), std::pair(2, 1.73), std::pair(3, 2.43), std::pair(4, 2.20),
+        std::pair(8, 2.91), std::pair(32, 3.67)}) {
+    EXPECT_GE(DenseResultBits(workers), bits) << workers;
+    EXPECT_LE(DenseResultBits(workers), 1.25 * bits) << workers;
+  }
+}
+
 PlanOptions Report1B2(const std::string& method) {
   PlanOptions options;
   options.model = DISTRO_SOURCE_DIR "/examples/llama_1b2/config.json";

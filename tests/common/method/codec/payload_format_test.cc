@@ -68,5 +68,22 @@ TEST(PayloadFormatTest, DecodesPagesDeltaResult) {
   EXPECT_EQ(EncodeDeltaResult(kIdentity, result), HexBlock("delta result"));
 }
 
+TEST(PayloadFormatTest, DecodesPagesDenseDeltaResult) {
+  DeltaResult result;  // every position of the first and the last block
+  for (int i = 0; i < 2 * kBlockElements; ++i) {
+    result.positions.push_back(static_cast<uint16_t>(i % kBlockElements));
+    result.signs.push_back(i % 2 == 0 ? 1 : -1);
+    result.levels.push_back(static_cast<uint8_t>(i % 2));
+  }
+  result.offsets = {0, kBlockElements, kBlockElements, 2 * kBlockElements};
+  result.codes = {120, 0, 121};
+  PayloadExpectation expected = kExpected;
+  expected.k = kBlockElements;
+  const std::string bytes = HexBlock("dense delta result");
+  ASSERT_EQ(absl::BytesToHexString(EncodeDenseDeltaResult(kIdentity, DenseOf(result))),
+            absl::BytesToHexString(bytes));
+  EXPECT_EQ(DecodeDeltaResult(bytes, expected).value(), result);
+}
+
 }  // namespace
 }  // namespace distro

@@ -75,8 +75,9 @@ TEST(DeltaPayloadTest, ResultsRoundTripWithAnyNumberOfThreads) {
 }
 
 TEST(DeltaPayloadTest, EmptySegmentsAndEmptyBlocksRoundTrip) {
-  EXPECT_TRUE(DecodeDeltaResult(EncodeDeltaResult(kIdentity, {}), Expect(0, 0)).value() ==
-              DeltaResult());
+  EXPECT_TRUE(
+      DecodeDeltaResult(EncodeDeltaResult(kIdentity, DeltaResult()), Expect(0, 0)).value() ==
+      DeltaResult());
   const DeltaUpdate empty = {
       .k = 2, .positions = {0, 0, 0, 0}, .signs = {0, 0, 0, 0}, .codes = {0, 0}};
   EXPECT_TRUE(Decode(EncodeDeltaUpdate(kIdentity, empty), 2, 2).value() == empty);

@@ -48,6 +48,8 @@ Layout TwoTensors() {
 
 class DeltaRoundsTest : public ::testing::Test {
  protected:
+  explicit DeltaRoundsTest(Layout layout = TwoTensors())
+      : layout_(std::make_shared<const Layout>(std::move(layout))) {}
   std::shared_ptr<const RoundMethod> Method(const v1::RunConfig& config) const {
     return MakeDeltaRounds(config, layout_, as_dct_);
   }
@@ -64,12 +66,12 @@ class DeltaRoundsTest : public ::testing::Test {
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
   }
-  DeltaResult Decode(const SegmentResult& result) const {
+  DeltaResult Decode(const SegmentResult& result, int k = kKept) const {
     return *DecodeDeltaResult(*result.payload,
-                              ExpectPayload(*layout_, kPlace.round, kPlace.segment));
+                              ExpectPayload(*layout_, kPlace.round, kPlace.segment, k));
   }
 
-  const std::shared_ptr<const Layout> layout_ = std::make_shared<const Layout>(TwoTensors());
+  const std::shared_ptr<const Layout> layout_;
   const std::vector<bool> as_dct_ = {true, false};
   testing::FakeClock clock_;
 };
@@ -211,6 +213,111 @@ TEST_F(DeltaRoundsTest, CountsOppositeAsDisagreement) {
   EXPECT_GT(pairs->Of(0, 1).agree, 400u);
   EXPECT_EQ(pairs->Of(0, 1).disagree, 0u);
   EXPECT_EQ(pairs->Of(2, 1), (AgreementCounts{.agree = 0, .disagree = pairs->Of(0, 1).agree}));
+}
+
+// Rounds of workers that send every position: three groups of blocks, for as many threads.
+class DenseRoundsTest : public DeltaRoundsTest {
+ protected:
+  DenseRoundsTest()
+      : DeltaRoundsTest(*Layout::Create(
+            *Manifest::Create({{"matrix", {2048, 1024}}, {"norm", {300000}}}), 16384)) {}
+
+  static v1::RunConfig Dense() {
+    v1::RunConfig config = Config();
+    config.set_kept_per_block(kBlockElements);
+    return config;
+  }
+  // Some record is empty.
+  DeltaUpdate All(uint64_t seed) const {
+    return bench::RandomDelta(kBlockElements, Blocks(), seed);
+  }
+};
+
+TEST_F(DenseRoundsTest, CombineAsTheArithmetic) {
+  const std::vector<DeltaUpdate> updates = {All(1), All(2), All(3)};
+  const std::vector<int> weights = {1, 15, 4};
+  std::vector<SharedBytes> payloads;
+  std::vector<WeightedDelta> weighted;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    payloads.push_back(Payload(updates[i]));
+    weighted.push_back({.update = &updates[i], .weight = weights[i]});
+  }
+  const DeltaMeans means =
+      CombineDeltas(weighted, DeltaExtents(*layout_, as_dct_, kPlace.segment), {.weights = 20});
+  const SegmentResult result = Combine(Dense(), payloads, 1, weights);
+  EXPECT_TRUE(Decode(result, kBlockElements) == RoundToLevels(means));
+  EXPECT_EQ(result.entries, means.values.size());
+  EXPECT_EQ(result.sent_positions, 3u * kBlockElements * Blocks());
+  EXPECT_EQ(result.checksum, Xxh3(*result.payload));
+  for (const int threads : {2, 64}) {
+    const SegmentResult same = Combine(Dense(), {payloads[2], payloads[0], payloads[1]}, threads,
+                                       {weights[2], weights[0], weights[1]});
+    EXPECT_TRUE(*same.payload == *result.payload) << threads;
+    EXPECT_EQ(same.entries, result.entries);
+    EXPECT_EQ(same.largest_codes[1], result.largest_codes[0]);
+  }
+}
+
+TEST_F(DenseRoundsTest, CheckTheCap) {
+  const auto method = Method(Dense());
+  v1::StepParameters step = method->Step(kPlace.round, {}, nullptr);
+  DeltaUpdate update = All(1);
+  for (uint8_t& code : update.codes) code = std::min<uint8_t>(code, 100);
+  step.mutable_deltas()->set_caps("\xC8\xC8");
+  EXPECT_EQ(method->CheckUpdate(*Payload(update), kPlace, step), absl::OkStatus());
+  EXPECT_EQ(Payload(update)->size(), method->MaxUpdateBytes(kPlace.segment));
+  update.codes[64] = 201;
+  EXPECT_EQ(method->CheckUpdate(*Payload(update), kPlace, step),
+            absl::InvalidArgumentError("block 64: scale code 201 is above the cap 200"));
+}
+
+TEST_F(DenseRoundsTest, CountAgreementAsTheOthers) {
+  const std::vector<DeltaUpdate> updates = {All(1), All(2), All(3)};
+  const auto extents = DeltaExtents(*layout_, as_dct_, kPlace.segment);
+  std::vector<SharedBytes> payloads;
+  for (const DeltaUpdate& update : updates) payloads.push_back(Payload(update));
+  PairCounts expected(updates.size());
+  for (int64_t block = 0; block < Blocks(); ++block) {
+    std::vector<SentSigns> sent;
+    for (const DeltaUpdate& update : updates) {
+      sent.push_back(update.empty(block) ? SentSigns()
+                                         : SentSigns{.positions = update.PositionsOf(block),
+                                                     .signs = update.SignsOf(block)});
+    }
+    expected.AddBlock(extents[block], sent);
+  }
+  const auto pairs = Method(Dense())->Compare(kPlace, {*payloads[0], *payloads[1], *payloads[2]});
+  ASSERT_TRUE(pairs.ok()) << pairs.status();
+  for (const auto& [a, b] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)})
+    EXPECT_EQ(pairs->Of(a, b), expected.Of(a, b)) << a << " " << b;
+}
+
+TEST_F(DenseRoundsTest, CallBadPayloadDataLoss) {
+  const auto method = Method(Dense());
+  const SharedBytes good = Payload(All(1)), bad = std::make_shared<const std::string>("no update");
+  const absl::Status status = method->Combine(kPlace, {{good}, {bad}}, 1, clock_).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("payload 1: "));
+  EXPECT_TRUE(absl::IsDataLoss(method->Compare(kPlace, {*bad}).status()));
+}
+
+TEST_F(DenseRoundsTest, RefuseResultsThatAreCut) {
+  v1::RunConfig config = Dense();
+  config.set_download(v1::DOWNLOAD_MODE_TOP);
+  config.set_kept_votes_per_block(3);
+  const absl::Status status = CompleteRunConfig(config).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("\"top\" is not supported with kept_per_block 4096"));
+}
+
+TEST_F(DenseRoundsTest, RefuseSegmentsOfMoreEntriesThanOffsetsCount) {
+  v1::RunConfig config = Dense();
+  config.set_segment_blocks(1 << 20);
+  EXPECT_THAT(std::string(CompleteRunConfig(config).status().message()),
+              HasSubstr("1048576 is above 1048575, the most with kept_per_block 4096"));
+  config.set_segment_blocks((1 << 20) - 1);
+  EXPECT_EQ(CompleteRunConfig(config).status(), absl::OkStatus());
 }
 
 TEST_F(DeltaRoundsTest, CallsBadPayloadDataLoss) {
