@@ -5,6 +5,7 @@ deltas, beside a plain gRPC streaming loop that moves the same bytes on the same
     bench/aggregator_load/load.py --build build/release            W = 8, 32, 128, 512
     bench/aggregator_load/load.py --build build/release --short    W = 8, 32; half a minute on two cores, two with deltas
     bench/aggregator_load/load.py ... --short --method deltas signs   both methods in turn
+    bench/aggregator_load/load.py ... --workers 3 --method deltas --kept 32 128 4096   this many workers, and other K
     bench/aggregator_load/load.py ... --text FILE --out build/wire   also the updates of workers that learn from the text, recorded first
 
 Workers and aggregator share the machine's cores, as floor's both ends do. One round goes first and is not measured. Random updates
@@ -12,6 +13,7 @@ agree in nothing and make results as large as they can be; recorded ones, of sig
 them. Results of deltas are not cut (docs/learning.md, "What travels down").
 """
 import argparse
+import itertools
 import json
 import pathlib
 import sys
@@ -82,6 +84,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator, aggregator_load, stream_floor")
     parser.add_argument("--short", action="store_true", help="W = 8 and 32 at few rounds")
     parser.add_argument("--method", nargs="+", choices=tuple(FULL), default=["signs"], help="what the workers send (default: signs)")
+    parser.add_argument("--workers", nargs="+", type=int, help="W (default: the rows of the table)")
+    parser.add_argument("--kept", nargs="+", type=int, default=[None], help="K (default: the method's; at 1.2 B a worker of K = 4096 sends 151 MB)")
     parser.add_argument("--text", type=pathlib.Path, help="training text of the workers whose updates are recorded; needs --out")
     parser.add_argument("--out", type=pathlib.Path, help="folder in which recordings are kept")
     options = parser.parse_args()
@@ -91,9 +95,12 @@ def main():
         parser.error("--text: what is recorded are updates of signs; add signs to --method")
     load_run.print_head(HEADER)
     build = options.build.resolve()
-    for method in options.method:
-        for workers, keep, rounds in (SHORT if options.short else FULL)[method]:
-            print(row(f"{method}, random", workers, keep, measure(build / "bin", workers, keep, rounds, method=method)), flush=True)
+    for method, kept in itertools.product(options.method, options.kept):
+        rows = [(workers, 0, 3) for workers in options.workers] if options.workers else (SHORT if options.short else FULL)[method]
+        settings = {"method": method} | ({"kept_per_block": kept} if kept else {})
+        name = f"{method}, K = {kept}, random" if kept else f"{method}, random"
+        for workers, keep, rounds in rows:
+            print(row(name, workers, keep, measure(build / "bin", workers, keep, rounds, **settings)), flush=True)
     if options.text is None:
         return
     for workers, keep, rounds in RECORDED:
