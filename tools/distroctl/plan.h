@@ -104,7 +104,7 @@ inline double MostBytes(double blocks, double entries, const PayloadBits& bits) 
 // "Dense deltas").
 inline double DenseResultBits(int workers) {
   if (workers == 1) return 1;
-  constexpr double kScales = 0.6;
+  constexpr double kScales = 0.7;
   const double sum = std::log2(std::numbers::pi * std::numbers::e * workers / 2) / 2;
   return std::min(sum + kScales, std::log2(kDenseSymbols));
 }
