@@ -284,8 +284,10 @@ def together(lab):
         workers, run = at
         chosen = best(run)
         (loss,), (alone,), (reduced,) = (lab.losses([one]) for one in (chosen, best(muon.having(tokens=512)), best(muon.having(tokens=512 * workers))))
-        share = "" if reduced == alone or run.method == "muon" else f"{(alone - loss) / (alone - reduced):.0%}"
-        return [f"{chosen.lr:g}", f"{loss:.3f}", share, *(f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))]
+        if run.method == "muon":  # one process, whatever it stands for: it sends nothing
+            return [f"{chosen.lr:g}", f"{loss:.3f}", "", "", ""]
+        bits = (f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))
+        return [f"{chosen.lr:g}", f"{loss:.3f}", f"{(alone - loss) / (alone - reduced):.0%}", *bits]
     variants = [("alone, Muon", (1, muon.having(tokens=512)))]
     for workers, pairs in ((3, ((5, 128), (5, 4096), (1, 32), (20, 128), (5, 32), (5, 512), (1, 128), (10, 256), (20, 512), (20, 4096))),
                            (8, ((5, 128), (5, 4096), (1, 32), (20, 128)))):
