@@ -10,7 +10,7 @@ deltas, beside a plain gRPC streaming loop that moves the same bytes on the same
 
 Workers and aggregator share the machine's cores, as floor's both ends do. One round goes first and is not measured. Random updates
 agree in nothing and make results as large as they can be; recorded ones, of signs, are those of up to 32 workers, and W = 128 repeats
-them. Results of deltas are not cut (docs/learning.md, "What travels down").
+them. Results of deltas are not cut (bench/convergence/README.md, "What travels down").
 """
 import argparse
 import itertools

@@ -21,6 +21,11 @@ namespace {
 constexpr double kAlphaTail = 0.9;  // of the steps: then alpha_end
 constexpr SegmentId kSegment(0);    // the lab has one
 
+uint64_t ResultBytes(const PayloadIdentity& identity, int k, const DeltaResult& result) {
+  return IsDense(k) ? EncodeDenseDeltaResult(identity, DenseOf(result)).size()
+                    : EncodeDeltaResult(identity, result).size();
+}
+
 }  // namespace
 
 DeltasAggregator::DeltasAggregator(const DeltasSettings* settings, const v1::RunConfig* config,
@@ -80,10 +85,8 @@ DeltasOutcome DeltasAggregator::Close(absl::Span<DeltasWorker* const> workers) {
     sent_bytes_ += real ? EncodeDeltaUpdate(identity, updates[0]).size()
                         : bytes_.Upload(identity, *messages[0]);
   }
-  received_bytes_ += !real ? bytes_.Download(identity, outcome.means)
-                     : IsDense(settings_.k)
-                         ? EncodeDenseDeltaResult(identity, DenseOf(outcome.result)).size()
-                         : EncodeDeltaResult(identity, outcome.result).size();
+  received_bytes_ += real ? ResultBytes(identity, settings_.k, outcome.result)
+                          : bytes_.Download(identity, outcome.means);
   const bool tail =
       static_cast<double>(step_) >= kAlphaTail * static_cast<double>(config_.rounds());
   outcome.alpha = static_cast<float>(settings_.alpha * (tail ? settings_.alpha_end : 1));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -43,8 +44,10 @@ inline SignUpdate RandomUpdate(int k, int64_t blocks, uint64_t worker, Agreement
     std::vector<uint16_t> subset;
     std::bitset<kBlockElements> chosen;
     // To draw every position would take a hundred times as long as to draw their signs.
-    for (int all = 0; k == kBlockElements && all < k; ++all)
-      subset.push_back(static_cast<uint16_t>(all));
+    if (k == kBlockElements) {
+      subset.resize(kBlockElements);
+      std::iota(subset.begin(), subset.end(), uint16_t{0});
+    }
     while (subset.size() < static_cast<size_t>(k)) {
       const bool hot = random.Chance(agreement.hot);
       const uint64_t choice = hot ? SplitMix64(block, random.Below(agreement.hot_positions))

@@ -27,8 +27,8 @@ inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPa
                                                 const PayloadExpectation& expected,
                                                 absl::Span<const BlockExtent> extents,
                                                 const MeanRule& rule) {
-  const uint32_t groups = (expected.blocks + kGroupBlocks - 1) / kGroupBlocks;
-  return CombinedMeans(payloads, expected, extents, rule, {.first = 0, .count = groups});
+  return CombinedMeans(payloads, expected, extents, rule,
+                       {.first = 0, .count = GroupsOf(expected.blocks)});
 }
 
 }  // namespace distro::testing

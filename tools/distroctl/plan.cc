@@ -97,12 +97,10 @@ std::string ConfigOf(const std::string& model) {
 }
 
 double UpdateBytes(const Layout& layout, const PlanMethod& m) {
-  const auto all_blocks = static_cast<uint64_t>(layout.blocks());
-  if (m.figures.number == v1::METHOD_DELTAS) {
-    return IsDense(m.kept)
-               ? static_cast<double>(DenseUpdateBytes(all_blocks))
-               : EntropyBytes(static_cast<double>(all_blocks), m.kept, kDeltaUpdateBits);
-  }
+  if (m.dense())
+    return static_cast<double>(DenseUpdateBytes(static_cast<uint64_t>(layout.blocks())));
+  if (m.figures.number == v1::METHOD_DELTAS)
+    return EntropyBytes(static_cast<double>(layout.blocks()), m.kept, kDeltaUpdateBits);
   double bytes = 0;
   for (SegmentId s(0); s.value() < layout.segments(); s = s.Next()) {
     const auto blocks = static_cast<uint64_t>(layout.SegmentBlocks(s));
@@ -114,13 +112,12 @@ double UpdateBytes(const Layout& layout, const PlanMethod& m) {
 
 // The largest result: no two workers agree on a position, or on signs.
 double ResultBytes(const Layout& layout, const PlanMethod& m, const PlanOptions& o) {
-  const bool deltas = m.figures.number == v1::METHOD_DELTAS;
-  if (deltas && IsDense(m.kept))
+  if (m.dense())
     return static_cast<double>(layout.blocks()) * kBlockElements * DenseResultBits(o.workers) / 8;
   const double sent = static_cast<double>(o.workers) * m.kept;
   return MostBytes(static_cast<double>(layout.blocks()),
                    o.kept_votes == 0 ? sent : std::min<double>(o.kept_votes, sent),
-                   deltas ? kDeltaResultBits : kSignsBits);
+                   m.figures.number == v1::METHOD_DELTAS ? kDeltaResultBits : kSignsBits);
 }
 
 double ComputeSeconds(const PlanMethod& m, const PlanOptions& o) {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/method/deltas/dense_update.h"
 #include "tools/distroctl/plan_report.h"
 #include "tools/distroctl/report.h"
 
@@ -59,13 +58,8 @@ std::string Gibi(double bytes) { return absl::StrFormat("%.0fGi", std::ceil(byte
 // "500m", "2500m"
 std::string Cores(double cores) { return absl::StrFormat("%.0fm", 500 * std::ceil(2 * cores)); }
 
-}  // namespace
-
-namespace {
-
 double AggregatorSeconds(const PlanSize& size, const PlanMethod& m) {
-  if (m.figures.number != kDeltasFigures.number || !IsDense(m.kept))
-    return size.workers * size.blocks * m.kept * m.figures.seconds_a_position;
+  if (!m.dense()) return size.workers * size.blocks * m.kept * m.figures.seconds_a_position;
   // bench/aggregator_load/README.md, "Every position": within a tenth of what it measured.
   constexpr double kPosition = 4.2e-9, kSign = 0.5e-9, kByte = 0.4e-9;
   return size.blocks * kBlockElements * (kPosition + kSign * size.workers) +

@@ -27,7 +27,8 @@ struct PlanSize {
 
 // Bytes, decimal; seconds of processor time; cores.
 struct PlanCluster {
-  // Per round: W x blocks x K x the method's figure; deltas with K = 4096 are counted otherwise.
+  // Per round: W x blocks x K x the method's figure. Deltas with K = 4096: what a position, a sign
+  // and a byte cost.
   double aggregator_cpu_seconds = 0;
   double aggregator_cores = 0;  // so that this takes a tenth of the round; at least 0.5
   // 0.4 GB + 2 x W x update + 7.5 x result + 134 MB for each core above 2 + 48 bytes a round of the

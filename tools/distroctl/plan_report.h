@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/method/deltas/dense_update.h"
 #include "distro/v1/run.pb.h"
 #include "nlohmann/json.hpp"
 #include "tools/distroctl/plan_cluster.h"
@@ -49,6 +50,8 @@ struct PlanMethod {
   double without_overlap = 0;
   double round = 0;  // that of the two which the run uses
 
+  // Deltas that send every position (common/method/deltas/dense_update.h).
+  bool dense() const { return figures.number == kDeltasFigures.number && IsDense(kept); }
   double step() const { return round / local_steps; }
 };
 

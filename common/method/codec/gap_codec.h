@@ -71,15 +71,6 @@ DecodedGroups<Format, Decoded> DecodeGroupRange(const std::shared_ptr<const GapB
   return groups;
 }
 
-template <typename Format>
-void AddModel(const GapModel<Format>& model, GapModel<Format>* sum) {
-  model.ForEach([&]<typename Kind>() {
-    auto& total = sum->template of<Kind>();
-    for (size_t symbol = 0; symbol < total.size(); ++symbol)
-      total[symbol] += model.template of<Kind>()[symbol];
-  });
-}
-
 }  // namespace internal
 
 // Decodes all blocks of a body on `threads` threads; the result does not depend on their number.
@@ -103,7 +94,7 @@ absl::StatusOr<Decoded> DecodeGapBody(absl::string_view bytes, uint32_t blocks, 
   for (internal::DecodedGroups<Format, Decoded>& groups : parts) {
     // In the order of the blocks: which fault is reported does not depend on the threads.
     DISTRO_RETURN_IF_ERROR(groups.status);
-    internal::AddModel<Format>(groups.model, &model);
+    AddModel<Format>(groups.model, &model);
     entries += groups.decoded.positions.size();
     decoded.push_back(std::move(groups.decoded));
   }

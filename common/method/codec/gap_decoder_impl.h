@@ -59,7 +59,7 @@ absl::StatusOr<std::shared_ptr<const GapBody<Format>>> GapBody<Format>::Open(
 template <typename Format>
 absl::Status GapBody<Format>::ReadSizes() {
   ByteReader reader(body_.substr(encoded_tables_.size()));
-  const uint64_t groups = (uint64_t{blocks_} + kGroupBlocks - 1) / kGroupBlocks;
+  const uint64_t groups = GroupsOf(blocks_);
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
                           reader.ReadBytes(4 * groups, "group sizes"));
   // At most 2^24 groups of less than 2^32 bytes each: the sum below cannot overflow.

@@ -164,8 +164,7 @@ void EncodeGapBody(const Data& data, std::string* body) {
   const GapCodeLengths<Format> lengths = LengthsOf<Format>(counter.Model());
   body->append(EncodeTables<Format>(lengths));
   const size_t sizes = body->size();
-  const size_t blocks = data.offsets.size() - 1;
-  body->append(4 * ((blocks + kGroupBlocks - 1) / kGroupBlocks), '\0');
+  body->append(4 * size_t{GroupsOf(data.offsets.size() - 1)}, '\0');
   internal::GroupWriter<Format> writer(lengths, sizes, body);
   internal::Walk<Entries>(data, &writer);
 }
@@ -191,7 +190,7 @@ template <typename Format>
 uint64_t MaxEntriesBytes(uint64_t blocks, uint64_t entries, uint64_t others, uint64_t block_bits) {
   using Plain = typename Format::Plain;
   using Other = typename Format::Other;
-  const uint64_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
+  const uint64_t groups = GroupsOf(blocks);
   const uint64_t runs = blocks * others + blocks * entries / Plain::kLargest + groups;
   const uint64_t of_block =
       kRunBits + block_bits + entries * kGapBits + others * kNumberBits<Other>;

@@ -86,6 +86,9 @@ template <typename Kind>
 inline constexpr int kRawBits = RangeOf<Kind::kMantissa>(kSymbols<Kind> - 1).raw_bits;
 
 inline constexpr uint32_t kGroupBlocks = Repeats::kLargest + 1;
+constexpr uint32_t GroupsOf(uint64_t blocks) {
+  return static_cast<uint32_t>((blocks + kGroupBlocks - 1) / kGroupBlocks);
+}
 
 // One member for each kind, in the order in which their tables are written.
 template <template <typename> class Member, typename... Kinds>
@@ -130,6 +133,16 @@ template <typename Format>
 using GapModel = typename Format::template Of<PerSymbol<uint64_t>::Member>;
 template <typename Format>
 using GapCodeLengths = typename Format::template Of<PerSymbol<CodeLength>::Member>;
+
+// Adds the symbols of other blocks.
+template <typename Format>
+void AddModel(const GapModel<Format>& model, GapModel<Format>* sum) {
+  model.ForEach([&]<typename Kind>() {
+    auto& total = sum->template of<Kind>();
+    for (size_t symbol = 0; symbol < total.size(); ++symbol)
+      total[symbol] += model.template of<Kind>()[symbol];
+  });
+}
 
 template <typename Format>
 GapCodeLengths<Format> LengthsOf(const GapModel<Format>& model) {

@@ -20,15 +20,22 @@
 namespace distro {
 namespace {
 
-constexpr uint32_t kDensePairs = kDenseSymbols * kDenseSymbols;
-using PairCounters = std::array<uint64_t, kDensePairs>;  // [first * kDenseSymbols + second]
+// The only numbers of a body: first * kDenseSymbols + second; each is its own symbol.
+struct Pairs {
+  static constexpr absl::string_view kName = "pairs";
+  static constexpr int kMantissa = 8;
+  static constexpr uint32_t kLargest = kDenseSymbols * kDenseSymbols - 1;
+};
+constexpr uint32_t kPairs = kSymbols<Pairs>;
+static_assert(kPairs == Pairs::kLargest + 1);
+struct DenseFormat {
+  template <template <typename> class Member>
+  using Of = OfKinds<Member, Pairs>;
+};
+using PairModel = GapModel<DenseFormat>;
 
 absl::Status Bad(uint64_t block, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("block ", block, ": ", what));
-}
-
-uint32_t Groups(uint64_t blocks) {
-  return static_cast<uint32_t>((blocks + kGroupBlocks - 1) / kGroupBlocks);
 }
 
 }  // namespace
@@ -79,30 +86,22 @@ uint32_t PairOf(const uint8_t* symbols) { return symbols[0] * kDenseSymbols + sy
 
 // Adds the pairs of a block, with two counters each, so that one pair many times in a row does not
 // wait for its own counter.
-void CountPairs(const uint8_t* symbols, PairCounters* counts) {
+void CountPairs(const uint8_t* symbols, PairModel* model) {
   constexpr int kCounters = 2;
-  std::array<std::array<uint32_t, kDensePairs>, kCounters> parts{};
+  std::array<std::array<uint32_t, kPairs>, kCounters> parts{};
   for (int i = 0; i < kBlockElements; i += 2 * kCounters) {
     for (int j = 0; j < kCounters; ++j) ++parts[j][PairOf(symbols + i + 2 * j)];
   }
-  for (uint32_t pair = 0; pair < kDensePairs; ++pair) {
-    for (const auto& part : parts) (*counts)[pair] += part[pair];
+  for (uint32_t pair = 0; pair < kPairs; ++pair) {
+    for (const auto& part : parts) model->of<Pairs>()[pair] += part[pair];
   }
-}
-
-std::string EncodeCode(absl::Span<const CodeLength> lengths) {
-  std::string bytes;
-  BitWriter writer(&bytes);
-  WriteCodeLengths(lengths, &writer);
-  writer.AlignToByte();
-  return bytes;
 }
 
 class PairWriter {
  public:
   explicit PairWriter(absl::Span<const CodeLength> lengths) {
     const std::vector<uint16_t> codes = PrefixCodes(lengths);
-    for (uint32_t pair = 0; pair < kDensePairs; ++pair)
+    for (uint32_t pair = 0; pair < kPairs; ++pair)
       codes_[pair] = {.bits = codes[pair],
                       .length = static_cast<uint16_t>(CodeBits(lengths[pair]))};
   }
@@ -119,27 +118,27 @@ class PairWriter {
     uint16_t bits;
     uint16_t length;
   };
-  std::array<Code, kDensePairs> codes_;
+  std::array<Code, kPairs> codes_;
 };
 
 }  // namespace
 
 void AppendDenseResult(const DenseResult& result, std::string* body) {
   std::vector<bool> filled(result.blocks());
-  PairCounters counts{};
+  PairModel model;
   for (int64_t block = 0; block < result.blocks(); ++block) {
     const uint8_t* const symbols = result.symbols.data() + block * kBlockElements;
     filled[block] =
         std::any_of(symbols, symbols + kBlockElements, [](uint8_t s) { return s != 0; });
-    if (filled[block]) CountPairs(symbols, &counts);
+    if (filled[block]) CountPairs(symbols, &model);
   }
-  const std::vector<CodeLength> lengths = CodeLengths(counts);
-  body->append(EncodeCode(lengths));
+  const GapCodeLengths<DenseFormat> lengths = LengthsOf<DenseFormat>(model);
+  body->append(EncodeTables<DenseFormat>(lengths));
   size_t sizes = body->size();
-  body->append(4 * size_t{Groups(result.codes.size())}, '\0');
+  body->append(4 * size_t{GroupsOf(result.codes.size())}, '\0');
   body->append(ToBitmap(filled));
   body->append(result.codes.begin(), result.codes.end());
-  const PairWriter pairs(lengths);
+  const PairWriter pairs(lengths.of<Pairs>());
   BitWriter writer(body);
   for (int64_t first = 0; first < result.blocks(); first += kGroupBlocks) {
     const size_t begin = body->size();
@@ -162,7 +161,7 @@ class PairReader {
   // Requires lengths of a complete code, or of none.
   explicit PairReader(absl::Span<const CodeLength> lengths) {
     const std::vector<uint16_t> codes = PrefixCodes(lengths);
-    for (uint32_t pair = 0; pair < kDensePairs; ++pair) {
+    for (uint32_t pair = 0; pair < kPairs; ++pair) {
       if (lengths[pair] == 0) continue;
       const int bits = CodeBits(lengths[pair]);
       for (uint32_t i = codes[pair]; i < kCodeTableSize; i += 1u << bits) {
@@ -224,8 +223,8 @@ class PairReader {
 
 // A body of a result, cut into its parts; borrowed.
 struct DenseResultView {
-  absl::string_view code;  // the code lengths
-  std::vector<CodeLength> lengths = std::vector<CodeLength>(kDensePairs);
+  absl::string_view tables;
+  GapCodeLengths<DenseFormat> lengths;
   absl::string_view filled, codes;
   std::vector<absl::string_view> groups;
 };
@@ -233,11 +232,11 @@ struct DenseResultView {
 absl::StatusOr<DenseResultView> OpenDenseResult(absl::string_view body, uint32_t blocks) {
   DenseResultView view;
   BitReader bits(body);
-  DISTRO_RETURN_IF_ERROR(ReadCodeLengths(&bits, "pairs", absl::MakeSpan(view.lengths)));
+  DISTRO_ASSIGN_OR_RETURN(view.lengths, ReadTables<DenseFormat>(&bits));
   ByteReader reader(body);
-  DISTRO_ASSIGN_OR_RETURN(view.code, reader.ReadBytes((bits.bit() + 7) / 8, "code lengths"));
+  DISTRO_ASSIGN_OR_RETURN(view.tables, reader.ReadBytes((bits.bit() + 7) / 8, "code lengths"));
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view sizes,
-                          reader.ReadBytes(4 * uint64_t{Groups(blocks)}, "group sizes"));
+                          reader.ReadBytes(4 * uint64_t{GroupsOf(blocks)}, "group sizes"));
   DISTRO_ASSIGN_OR_RETURN(view.filled, reader.ReadBytes(BitmapBytes(blocks), "bitmap of blocks"));
   DISTRO_ASSIGN_OR_RETURN(view.codes, reader.ReadBytes(blocks, "scale codes"));
   for (ByteReader each(sizes); each.remaining() > 0;) {
@@ -267,8 +266,8 @@ class GroupDecoder {
   GroupDecoder(const DenseResultView& view, const PairReader& reader, DenseResult* result)
       : view_(view), reader_(reader), result_(*result) {}
 
-  // Writes the group's symbols and adds them to `counts`. InvalidArgument names the first fault.
-  absl::Status Decode(uint32_t group, PairCounters* counts) const {
+  // Writes the group's symbols and adds them to `model`. InvalidArgument names the first fault.
+  absl::Status Decode(uint32_t group, PairModel* model) const {
     BitReader bits(view_.groups[group]);
     const uint32_t first = group * kGroupBlocks;
     const uint32_t end =
@@ -282,7 +281,7 @@ class GroupDecoder {
       reader_.Block(&bits, symbols);
       if (std::all_of(symbols, symbols + kBlockElements, [](uint8_t s) { return s == 0; }))
         return Bad(block, "it has no entry, and is not in the bitmap of empty blocks");
-      CountPairs(symbols, counts);
+      CountPairs(symbols, model);
     }
     return CheckGroupEnd(bits, view_.groups[group], group);
   }
@@ -301,20 +300,20 @@ absl::StatusOr<DenseResult> DecodeDenseResult(absl::string_view body, uint32_t b
   DenseResult result;
   result.codes.assign(view.codes.begin(), view.codes.end());
   result.symbols.resize(uint64_t{blocks} * kBlockElements);
-  const PairReader reader(view.lengths);
+  const PairReader reader(view.lengths.of<Pairs>());
   const GroupDecoder decoder(view, reader, &result);
   std::vector<absl::Status> statuses(view.groups.size());
-  std::vector<PairCounters> counts(view.groups.size());
+  std::vector<PairModel> models(view.groups.size());
   RunParallel(threads, static_cast<int64_t>(view.groups.size()), [&](int /*thread*/, int64_t i) {
-    statuses[i] = decoder.Decode(static_cast<uint32_t>(i), &counts[i]);
+    statuses[i] = decoder.Decode(static_cast<uint32_t>(i), &models[i]);
   });
-  PairCounters sum{};
+  PairModel sum;
   for (size_t i = 0; i < statuses.size(); ++i) {
     // In the order of the groups: which fault is reported does not depend on the threads.
     DISTRO_RETURN_IF_ERROR(statuses[i]);
-    for (uint32_t pair = 0; pair < kDensePairs; ++pair) sum[pair] += counts[i][pair];
+    AddModel<DenseFormat>(models[i], &sum);
   }
-  if (view.code != EncodeCode(CodeLengths(sum)))
+  if (view.tables != EncodeTables<DenseFormat>(LengthsOf<DenseFormat>(sum)))
     return absl::InvalidArgumentError("the code lengths are not those of what was decoded");
   return result;
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr uint32_t kLeastGroupsOfThread = 4, kLeastDenseGroupsOfThread = 1;
 
 std::vector<GroupRange> Cut(uint32_t blocks, int threads, uint32_t least) {
-  const uint32_t groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
+  const uint32_t groups = GroupsOf(blocks);
   const uint32_t parts = std::clamp<uint32_t>(groups / least, 1, threads);
   return CutEvenly<GroupRange>(groups, parts);
 }
