@@ -42,6 +42,10 @@ struct BlockSite {
   int rows;       // 1..64
   int cols;       // 1..64
   int last_cols;  // 0..cols
+
+  // Elements of a row. Requires 0 <= row < rows. Not in code that is compiled for several
+  // instruction sets, of whose copies the linker keeps one.
+  constexpr int ColsOfRow(int row) const { return row + 1 == rows ? last_cols : cols; }
 };
 
 // The entries of one block of a deltas result, borrowed.

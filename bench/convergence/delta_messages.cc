@@ -34,7 +34,7 @@ void ForEachBlock(const Layout& layout, const Function& function) {
 template <typename Function>
 void ForEachElement(const BlockSite& site, const Function& function) {
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     for (int c = 0; c < cols; ++c) function(r * kBlockSide + c, site.offset + r * site.stride + c);
   }
 }

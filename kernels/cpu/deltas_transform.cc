@@ -10,7 +10,7 @@ namespace distro {
 void DeltaTransform::Gather(const BlockSite& site, const float* elements) {
   std::fill_n(block_, kBlockElements, 0.0f);
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     std::copy_n(elements + site.offset + r * site.stride, cols, block_ + r * kBlockSide);
   }
 }

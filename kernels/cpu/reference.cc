@@ -23,7 +23,7 @@ void Momentum(const BlockSite& site, const SignCompressOptions& options,
               float x[kBlockElements]) {
   std::fill_n(x, kBlockElements, 0.0f);
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     for (int c = 0; c < cols; ++c) {
       const int64_t i = site.offset + r * site.stride + c;
       momentum[i] =
@@ -106,7 +106,7 @@ void InverseInteger(const BlockVotes& votes, int32_t u[kBlockElements]) {
 void Update(const BlockSite& site, const SignApplyOptions& options, const int32_t u[kBlockElements],
             absl::Span<float> parameters) {
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     for (int c = 0; c < cols; ++c) {
       const int32_t sum = u[r * kBlockSide + c];
       const float direction = static_cast<float>((sum > 0) - (sum < 0));
@@ -121,7 +121,7 @@ void Update(const BlockSite& site, const SignApplyOptions& options, const int32_
 void Subtract(const BlockSite& site, float step, const int32_t u[kBlockElements],
               absl::Span<float> parameters) {
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     for (int c = 0; c < cols; ++c) {
       const float move = static_cast<float>(u[r * kBlockSide + c]) * step;
       float& p = parameters[site.offset + r * site.stride + c];

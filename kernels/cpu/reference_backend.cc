@@ -84,7 +84,7 @@ class ReferenceBackend : public Backend {
  private:
   void Subtract(const BlockSite& site, absl::Span<float> momentum) const {
     for (int r = 0; r < site.rows; ++r) {
-      const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+      const int cols = site.ColsOfRow(r);
       for (int c = 0; c < cols; ++c)
         momentum[site.offset + r * site.stride + c] -= block_[r * kBlockSide + c];
     }

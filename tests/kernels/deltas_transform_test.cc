@@ -31,7 +31,7 @@ Block Dct(const MatrixShape& matrix, int64_t block, absl::Span<const float> a) {
   const BlockSite site = SiteOf(matrix, block);
   Block x{}, c;
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     std::copy_n(a.begin() + site.offset + r * site.stride, cols, x.begin() + r * kBlockSide);
   }
   reference::ForwardTransform(x.data(), c.data());
@@ -40,7 +40,7 @@ Block Dct(const MatrixShape& matrix, int64_t block, absl::Span<const float> a) {
 
 void SubtractAt(const BlockSite& site, const Block& x, absl::Span<float> e) {
   for (int r = 0; r < site.rows; ++r) {
-    const int cols = r + 1 == site.rows ? site.last_cols : site.cols;
+    const int cols = site.ColsOfRow(r);
     for (int c = 0; c < cols; ++c) e[site.offset + r * site.stride + c] -= x[r * kBlockSide + c];
   }
 }

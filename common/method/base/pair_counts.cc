@@ -41,7 +41,7 @@ namespace {
 
 // Bit c is 1 for each column of the row inside the tensor.
 uint64_t ColumnsOf(const BlockExtent& extent, int row) {
-  const int columns = row + 1 == extent.rows ? extent.last_cols : extent.cols;
+  const int columns = extent.ColsOfRow(row);
   return columns == kBlockSide ? UINT64_MAX : (uint64_t{1} << columns) - 1;
 }
 

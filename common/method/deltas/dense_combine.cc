@@ -28,8 +28,7 @@ uint64_t Transpose(uint64_t x) {
 // Calls row(first, count) for the positions of each row inside the tensor.
 template <typename Row>
 void ForEachRow(const BlockExtent& extent, Row row) {
-  for (int r = 0; r < extent.rows; ++r)
-    row(r * kBlockSide, r + 1 == extent.rows ? extent.last_cols : extent.cols);
+  for (int r = 0; r < extent.rows; ++r) row(r * kBlockSide, extent.ColsOfRow(r));
 }
 
 }  // namespace

@@ -33,11 +33,13 @@ struct BlockExtent {
   int cols = kBlockSide;
   int last_cols = kBlockSide;
 
+  // Elements of a row. Requires 0 <= row < rows.
+  constexpr int ColsOfRow(int row) const { return row + 1 == rows ? last_cols : cols; }
   constexpr int Elements() const { return (rows - 1) * cols + last_cols; }
   // Requires 0 <= position < kBlockElements.
   constexpr bool Contains(int position) const {
     const int row = position / kBlockSide, col = position % kBlockSide;
-    return row < rows && col < (row + 1 == rows ? last_cols : cols);
+    return row < rows && col < ColsOfRow(row);
   }
   constexpr bool operator==(const BlockExtent&) const = default;
 };
