@@ -253,7 +253,7 @@ void RegisterFloors() {
       ->Arg(12)
       ->Arg(16)
       ->Unit(benchmark::kMillisecond);
-  AddWithK("ScatteredFloor", {8, 32}, ScatteredFloor);
+  AddWithK("ScatteredFloor", {32, 128}, ScatteredFloor);
 }
 
 void RegisterOperations() {
@@ -263,9 +263,9 @@ void RegisterOperations() {
   Add("FormDelta", Form);
   for (const bool as_dct : {false, true}) {
     const std::string form = as_dct ? ", DCT" : ", elements";
-    AddWithK("AppendLargest" + form, {8, 32},
+    AddWithK("AppendLargest" + form, {32, 128},
              [=](benchmark::State& state, int k) { AppendLargestOf(state, k, as_dct); });
-    AddWithK("SubtractReturned" + form, {8, 32},
+    AddWithK("SubtractReturned" + form, {32, 128},
              [=](benchmark::State& state, int k) { Subtract(state, k, as_dct); });
   }
   benchmark::RegisterBenchmark("Encode", Encode)

@@ -22,23 +22,33 @@ uint64_t Key(float x, int position) {
 }
 int PositionOf(uint64_t key) { return kBlockElements - 1 - static_cast<int>(key % kBlockElements); }
 
-int Columns(const BlockSite& site, int row) {
-  return row + 1 == site.rows ? site.last_cols : site.cols;
+// The elements of a row are compared in pieces, of which a whole block has at least 2 k, or 1024.
+constexpr int kLeastPiece = 4;
+int PieceOf(int k) {
+  int piece = kBlockSide;
+  while (piece > kLeastPiece && kBlockElements / piece < 2 * k) piece /= 2;
+  return piece;
 }
 
-// A magnitude that at least k elements of the block reach: the k-th largest of the rows' maxima, or
-// 0 if there are fewer rows.
+// A magnitude that at least k elements of the block reach: the k-th largest of the pieces' maxima,
+// or 0 if there are fewer pieces.
 float ReachedBy(const BlockSite& site, const float* a, int k) {
-  if (k > site.rows) return 0;
-  std::array<float, kBlockSide> maxima;
+  const int piece = PieceOf(k);
+  std::array<float, kBlockElements / kLeastPiece> maxima;
+  int count = 0;
   for (int r = 0; r < site.rows; ++r) {
     const float* const row = a + site.offset + r * site.stride;
-    float largest = 0;
-    for (int c = 0; c < Columns(site, r); ++c) largest = std::max(largest, std::abs(row[c]));
-    maxima[r] = largest;
+    const int cols = site.ColsOfRow(r);
+    for (int first = 0; first < cols; first += piece) {
+      float largest = 0;
+      for (int c = first; c < std::min(first + piece, cols); ++c)
+        largest = std::max(largest, std::abs(row[c]));
+      maxima[count++] = largest;
+    }
   }
+  if (k > count) return 0;
   const auto kth = maxima.begin() + k - 1;
-  std::nth_element(maxima.begin(), kth, maxima.begin() + site.rows, std::greater<>());
+  std::nth_element(maxima.begin(), kth, maxima.begin() + count, std::greater<>());
   return *kth;
 }
 
@@ -52,7 +62,7 @@ class Chooser {
     int count = 0;
     for (int r = 0; r < site.rows; ++r) {
       const float* const row = a + site.offset + r * site.stride;
-      for (int c = 0; c < Columns(site, r); ++c) {
+      for (int c = 0; c < site.ColsOfRow(r); ++c) {
         keys_[count] = Key(row[c], r * kBlockSide + c);
         count += std::abs(row[c]) >= least;
       }
@@ -75,7 +85,7 @@ class Chooser {
 // The element of a position, if the tensor has it.
 std::optional<int64_t> ElementAt(const BlockSite& site, int position) {
   const int row = position / kBlockSide, col = position % kBlockSide;
-  if (row >= site.rows || col >= Columns(site, row)) return std::nullopt;
+  if (row >= site.rows || col >= site.ColsOfRow(row)) return std::nullopt;
   return site.offset + row * site.stride + col;
 }
 

@@ -8,6 +8,8 @@ namespace distro {
 namespace {
 
 constexpr int kColumns = 64;
+// Rows are compared in strips, of whose columns a block has at least 2 k, or 1024.
+constexpr int kMaxStrips = 16;
 
 uint32_t Magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFF; }
 
@@ -17,11 +19,18 @@ uint64_t Key(uint32_t magnitude, int position) {
 }
 int PositionOf(uint64_t key) { return kBlockElements - 1 - static_cast<int>(key % kBlockElements); }
 
-uint32_t KthLargest(const uint32_t (&maxima)[kColumns], int k) {
-  uint32_t sorted[kColumns];
-  std::copy_n(maxima, kColumns, sorted);
-  std::nth_element(sorted, sorted + k - 1, sorted + kColumns, std::greater<>());
-  return sorted[k - 1];
+// A magnitude that at least k coefficients reach: the k-th largest of the maxima of the strips'
+// columns, or 0 if there are fewer.
+uint32_t ReachedBy(const TransformKernels& kernels, const float* coefficients, int k) {
+  int strips = 1;
+  while (strips < kMaxStrips && strips * kColumns < 2 * k) strips *= 2;
+  const int rows = kBlockElements / kColumns / strips;
+  uint32_t maxima[kMaxStrips * kColumns];
+  for (int s = 0; s < strips; ++s)
+    kernels.column_maxima(coefficients + s * rows * kColumns, rows, maxima + s * kColumns);
+  if (k > strips * kColumns) return 0;
+  std::nth_element(maxima, maxima + k - 1, maxima + strips * kColumns, std::greater<>());
+  return maxima[k - 1];
 }
 
 // Keys of the coefficients in `columns` of each row; returns their number.
@@ -40,11 +49,8 @@ int Collect(const float* coefficients, const uint64_t (&columns)[kColumns], uint
 
 void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
           uint16_t* positions, float* values) {
-  uint32_t maxima[kColumns];
-  kernels.column_maxima(coefficients, maxima);
-  const uint32_t threshold = k <= kColumns ? KthLargest(maxima, k) : 0;
   uint64_t columns[kColumns];
-  kernels.columns_reaching(coefficients, threshold, columns);
+  kernels.columns_reaching(coefficients, ReachedBy(kernels, coefficients, k), columns);
   uint64_t* keys = scratch->keys;
   const int count = Collect(coefficients, columns, keys);
   if (count > k) std::nth_element(keys, keys + k - 1, keys + count, std::greater<>());

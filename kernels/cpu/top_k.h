@@ -16,9 +16,9 @@ struct TopKScratch {
 // Writes the k positions (ascending) of largest magnitude and the coefficients there. Ties go to
 // the lower position; a NaN counts as larger than any number.
 //
-// The k-th largest of the 64 column maxima is a lower bound for the k-th largest coefficient. So
-// for k <= 64 only coefficients that reach it are examined: little more than k. For larger k all
-// are.
+// The k-th largest maximum of parts of the block is a lower bound for the k-th largest coefficient.
+// So for k <= 1024 only coefficients that reach it are examined: little more than k. For larger k
+// all are.
 void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
           uint16_t* positions, float* values);
 

@@ -18,8 +18,8 @@ struct TransformKernels {
                    float* momentum, float* x);
   // x <- DCT2(x); scratch: f32 [64, 64].
   void (*forward)(float* x, float* scratch);
-  // greatest[w]: bits of the largest |coefficient| in column w.
-  void (*column_maxima)(const float* coefficients, uint32_t greatest[64]);
+  // greatest[w]: bits of the largest |coefficient| in column w of the first `rows` rows.
+  void (*column_maxima)(const float* coefficients, int rows, uint32_t greatest[64]);
   // Bit w of columns[h] is set when the bits of |coefficient| in row h, column w are at least
   // `threshold`.
   void (*columns_reaching)(const float* coefficients, uint32_t threshold, uint64_t columns[64]);

@@ -113,10 +113,10 @@ template <int L>
 }
 
 template <int L>
-void ColumnMaxima(const float* coefficients, uint32_t greatest[64]) {
+void ColumnMaxima(const float* coefficients, int rows, uint32_t greatest[64]) {
   for (int w = 0; w < 64; w += L) {
     I32<L> most = {};
-    for (int h = 0; h < 64; ++h) {
+    for (int h = 0; h < rows; ++h) {
       const I32<L> magnitude = Magnitude<L>(coefficients + h * 64 + w);
       most = magnitude > most ? magnitude : most;
     }

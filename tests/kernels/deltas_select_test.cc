@@ -83,8 +83,11 @@ TEST_P(AppendLargestTest, ChoosesLargestOfBlocks) {
 INSTANTIATE_TEST_SUITE_P(Shapes, AppendLargestTest,
                          ::testing::Values(Shape{Matrix(64, 64), 32}, Shape{Matrix(130, 70), 1},
                                            Shape{Matrix(130, 70), 8}, Shape{Matrix(130, 70), 32},
-                                           Shape{Matrix(65, 65), 200}, Shape{Matrix(3, 5), 32},
+                                           Shape{Matrix(130, 70), 128}, Shape{Matrix(130, 70), 512},
+                                           Shape{Matrix(64, 64), 3000}, Shape{Matrix(65, 65), 200},
+                                           Shape{Matrix(3, 5), 32},
                                            Shape{{.rows = 3, .cols = 64, .elements = 131}, 32},
+                                           Shape{{.rows = 3, .cols = 64, .elements = 131}, 128},
                                            Shape{{.rows = 1, .cols = 64, .elements = 1}, 8}));
 
 TEST(AppendLargestTest, KeepsCapAndEmptiesTinyBlock) {

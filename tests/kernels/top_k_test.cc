@@ -29,7 +29,8 @@ class TopKTest : public ::testing::TestWithParam<Selection> {
  protected:
   // Compares with the reference for many k.
   void ExpectAsReference(const std::vector<float>& c) {
-    for (int k : {1, 2, 3, 4, 5, 16, 32, 33, 63, 64, 65, 100, 1000, 4095, 4096}) {
+    for (int k :
+         {1, 2, 3, 4, 5, 16, 32, 33, 63, 64, 65, 100, 128, 512, 1000, 1024, 1025, 4095, 4096}) {
       std::vector<uint16_t> got(k), want(k);
       std::vector<float> got_values(k), want_values(k);
       GetParam().top_k(c.data(), k, got.data(), got_values.data());
