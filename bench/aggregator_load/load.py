@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The aggregator under load: synthetic workers that speak the whole protocol, at the report's 1.2 B layout, K = 4 with signs and 32 with
+"""The aggregator under load: synthetic workers that speak the whole protocol, at the report's 1.2 B layout, K = 4 with signs and 128 with
 deltas, beside a plain gRPC streaming loop that moves the same bytes on the same machine in the same run. Prints a table.
 
     bench/aggregator_load/load.py --build build/release            W = 8, 32, 128, 512

@@ -14,7 +14,6 @@ import processes  # noqa: E402
 # The keys of run.json common to both methods.
 COMMON = {key: value for key, value in processes.RUN.items() if not any(key in keys for keys in processes.METHODS.values())}
 REPORT_BLOCKS = 294177  # of the 1.2 B layout (tests/common/method/signs/payload_test.cc)
-KEPT = {"signs": 4, "deltas": 32}  # K, the defaults
 # No cap of a round is below what random deltas need (bench/wire/random_deltas.h), so that none is clamped.
 RATES = {"signs": {}, "deltas": {"peak_learning_rate": 1e-3, "min_learning_rate": 1e-3}}
 MOST_GATES = 2**20 // 64  # blocks of a matrix of the deltas' model (common/model/decoder)
@@ -74,7 +73,7 @@ class Load:
         self.updates = ["--recorded", recorded] if recorded else []
         self.space = processes.Workspace(processes.programs_in(bin_folder))
         run = {**COMMON, "method": method, "start_workers": workers, "min_workers": workers, "rounds": rounds, "warmup_rounds": 0,
-               "kept_per_block": KEPT[method], "segment_blocks": segment_blocks, **RATES[method]}
+               "segment_blocks": segment_blocks, **RATES[method]}
         if method == "signs":
             run["workers"] = "python"  # a model that distro-worker does not support
         if keep:

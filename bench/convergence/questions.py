@@ -2,7 +2,7 @@
 measured with three."""
 from lab import LONG_TEXT, MODELS, STEPS, Run, parameters
 from page import table
-from tuning import (BASES, CHOICES, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, traffic_of, tuned)
+from tuning import (BASES, CHOICES, DECAYS, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, traffic_of, tuned)
 
 QUESTIONS = {}
 
@@ -270,21 +270,22 @@ def sizes(lab):
 @question
 def together(lab):
     """What W workers gain over one alone, with 512 tokens a worker and step, 3000 steps, rate to zero, text read once: the share of the gain of
-    All-Reduce (Muon) that deltas keep. The rate of each row is tuned."""
+    All-Reduce (Muon) that deltas keep. The rate of each row is tuned, and for one row the momentum, of AdamW also its decays."""
     long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT}
     muon = Run(method="muon", lr=1.6e-2, beta=0.9, beta1=0.9, beta2=0.95, workers=1, **long)
+    adamw = Run(method="adamw", lr=4e-3, beta1=0.9, beta2=0.95, workers=1, **long)
 
     def best(run):
-        return climb(lab, run, {"lr": RATES})[0]
+        return climb(lab, run, {"lr": RATES} | (DECAYS if run.method == "adamw" else {}))[0]
 
-    def local(workers, h, k):
-        return deltas(h, k, lr=1.6e-2, beta=0.8, mu=0.9, workers=workers, tokens=512 * workers, **long)
+    def local(workers, h, k, mu=0.9):
+        return deltas(h, k, lr=8e-3 if h > 1 else 1.6e-2, beta=0.8, mu=mu, workers=workers, tokens=512 * workers, **long)
 
     def cells(at):
         workers, run = at
         chosen = best(run)
         (loss,), (alone,), (reduced,) = (lab.losses([one]) for one in (chosen, best(muon.having(tokens=512)), best(muon.having(tokens=512 * workers))))
-        if run.method == "muon":  # one process, whatever it stands for: it sends nothing
+        if run.method != "deltas":  # one process, whatever it stands for: it sends nothing
             return [f"{chosen.lr:g}", f"{loss:.3f}", "", "", ""]
         bits = (f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))
         return [f"{chosen.lr:g}", f"{loss:.3f}", f"{(alone - loss) / (alone - reduced):.0%}", *bits]
@@ -293,4 +294,5 @@ def together(lab):
                            (8, ((5, 128), (5, 4096), (1, 32), (20, 128)))):
         variants.append((f"W = {workers}, All-Reduce, Muon", (workers, muon.having(tokens=512 * workers))))
         variants += [(f"W = {workers}, H = {h}, K = {k}", (workers, local(workers, h, k))) for h, k in pairs]
+    variants[2:2] = [("W = 3, All-Reduce, AdamW", (3, adamw.having(tokens=3 * 512))), ("W = 3, H = 5, K = 128, momentum 0.8", (3, local(3, 5, 128, mu=0.8)))]
     return table(["workers", "rate", "held-out loss", "share of the gain", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))

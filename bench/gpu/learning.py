@@ -22,7 +22,7 @@ WORKERS = 4
 WARM_UP, INTERVAL, EVALUATED = 50, 10, 64  # steps, steps, samples
 HELD_OUT = 0.05
 # Chosen by the study of small models (docs/learning.md), smaller for more parameters; not tuned at this size.
-METHODS = {"deltas": {"peak_learning_rate": 0.004, "kept_per_block": 32}, "signs": {"peak_learning_rate": 0.0005, "beta": 0.95, "kept_per_block": 32}}
+METHODS = {"deltas": {"peak_learning_rate": 0.004, "local_steps": 1, "kept_per_block": 32}, "signs": {"peak_learning_rate": 0.0005, "beta": 0.95, "kept_per_block": 32}}
 # Workers that share a GPU are late at times.
 PATIENCE = ("--heartbeat_interval", "2s", "--suspect_after", "5m", "--lease", "10m")
 KEPT = ("tokens", "sent_bytes", "received_bytes")

@@ -111,7 +111,7 @@ def test_quickstart_over_the_internet(machine):
 
 
 def test_quickstart_by_hand(machine):
-    """To the end of its run, which goes on for 400 rounds."""
+    """To the end of its run, which goes on for 80 rounds."""
     ((_, commands),) = fenced(QUICKSTART, "By hand, on one machine")
     training, generate = re.fullmatch(r"(.*\n)(distro-worker generate [^\n]*\n)", commands, re.DOTALL).groups()
     give_text(machine, CHECKOUT)

@@ -33,7 +33,7 @@ class LoopbackTest(PageTest):
     def setUp(self):
         super().setUp()
         self.host = self.machine("host")
-        self.replaced = {'"rounds": 400': '"rounds": 10', "--rounds 20": "--rounds 3", "--host aggregator.example": "--host localhost"}
+        self.replaced = {'"rounds": 160': '"rounds": 10', "--rounds 20": "--rounds 3", "--host aggregator.example": "--host localhost"}
 
     def machine(self, name):
         """A folder with what each friend is given."""
@@ -86,7 +86,7 @@ class ThreeMachinesTest(PageTest):
                 self.skipTest(f"machines cannot be made here: {reason}")
             friends = {name: self.machine(name, link.address, link.prefix) for name, link in links.items()}
             run = re.search(r"^cat > run.json.*?^END$", self.rehearse, re.M | re.S)[0]
-            run = run.replace('"rounds": 400, "sequence_length": 128', '"rounds": 30, "sequence_length": 16')
+            run = run.replace('"rounds": 160, "sequence_length": 128', '"rounds": 30, "sequence_length": 16')
             host.bash(f"{run}\npython -c {self.INITIAL!r}\n{self.prepare}", "/srv")
             running = [host.start("aggregator", self.serve, "/srv")]
             self.workspace.processes += running

@@ -48,8 +48,8 @@ absl::Status CheckMethod(const PlanOptions& o) {
     return absl::InvalidArgumentError(
         absl::StrCat("--method: '", o.method, "' is not a method: give deltas or signs"));
   }
-  DISTRO_RETURN_IF_ERROR(Range("local_steps", o.local_steps, 1, 1000));
-  if (!method.local_steps && o.local_steps != 1) {
+  DISTRO_RETURN_IF_ERROR(Range("local_steps", o.local_steps, 0, 1000));
+  if (!method.local_steps && o.local_steps > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--local_steps: ", o.local_steps,
                      ": signs take one step a round: remove the flag, or give --method deltas"));
@@ -70,7 +70,7 @@ absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
   config.set_samples_per_worker(o.micro_batch);
   const MethodFigures& method = FiguresOf(o);
   config.set_method(method.number);
-  if (method.local_steps) config.set_local_steps(o.local_steps);
+  if (method.local_steps && o.local_steps != 0) config.set_local_steps(o.local_steps);
   if (o.kept != 0) config.set_kept_per_block(o.kept);
   if (o.kept_votes != 0) {
     config.set_download(v1::DOWNLOAD_MODE_TOP);
@@ -83,7 +83,7 @@ absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
 PlanOptions OfTheOtherMethod(PlanOptions o) {
   o.method = std::string(FiguresOf(o).number == kDeltasFigures.number ? kSignsFigures.name
                                                                       : kDeltasFigures.name);
-  o.local_steps = 1;
+  o.local_steps = 0;
   o.kept = 0;
   o.overlap.reset();
   return o;
@@ -156,6 +156,22 @@ PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const Pla
   m.without_overlap = m.compute + m.upload + m.download;
   m.round = m.overlap ? m.with_overlap : m.without_overlap;
   return m;
+}
+
+// A window's steps differ from worker to worker, and results that are cut have no measured gain.
+absl::StatusOr<std::vector<PlanMethod>> ChoicesOf(const PlanMethod& planned, const Layout& layout,
+                                                  PlanOptions o) {
+  std::vector<PlanMethod> choices;
+  if (planned.figures.number != kDeltasFigures.number || o.window_seconds > 0 || o.kept_votes != 0)
+    return choices;
+  for (const DeltasChoice& choice : kDeltasChoices) {
+    if (choice.local_steps == planned.local_steps && choice.kept == planned.kept) continue;
+    o.local_steps = choice.local_steps;
+    o.kept = choice.kept;
+    DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, RunOf(o));
+    choices.push_back(MethodOf(config, layout, o));
+  }
+  return choices;
 }
 
 PlanBaseline BaselineOf(const Layout& layout, const PlanOptions& o) {
@@ -252,6 +268,7 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   Plan plan;
   plan.method = MethodOf(config, layout, options);
   plan.workers = WorkersOf(plan.method, options);
+  DISTRO_ASSIGN_OR_RETURN(plan.choices, ChoicesOf(plan.method, layout, options));
   plan.other = MethodOf(other, layout, options);
   plan.run_days = plan.method.round * static_cast<double>(options.rounds) / kSecondsADay;
   plan.baseline = BaselineOf(layout, options);

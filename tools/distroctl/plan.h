@@ -34,7 +34,7 @@ struct PlanOptions {
   double window_seconds = 0;           // round_window of deltas; 0: all take H steps
   uint64_t rounds = 25000;             // of the run
   std::string method = "deltas";       // or "signs"
-  int local_steps = 1;                 // H; 1 with signs
+  int local_steps = 0;                 // H of deltas; 0: the method's default
   int kept = 0;                        // K; 0: the method's default
   int kept_votes = 0;                  // K' of download = top; 0: lossless
   std::optional<bool> overlap = {};    // signs only; empty: the method's default

@@ -64,9 +64,9 @@ Command PlanCommand(const Console* console) {
                 flag("rounds", &o.rounds, "Rounds of the run."),
                 flag("method", &o.method, "Method of the run (method).", {"deltas", "signs"}),
                 flag("local_steps", &o.local_steps,
-                     "H: local steps a round, with deltas (local_steps)."),
+                     "H: local steps a round, with deltas (local_steps); 0: 5."),
                 flag("kept", &o.kept,
-                     "K: positions sent per block (kept_per_block); 0: 32 with deltas, 4 with "
+                     "K: positions sent per block (kept_per_block); 0: 128 with deltas, 4 with "
                      "signs."),
                 flag("kept_votes", &o.kept_votes,
                      "K': positions per block of a result with download = top "
@@ -83,16 +83,16 @@ Command PlanCommand(const Console* console) {
                 flag("pipeline_micro_batches", &o.micro_batches_of_pipeline,
                      "Micro-batches of the pipeline with which the run is compared.")},
       .help =
-          R"(A round is H steps and one exchange. Tables are per step and compare both methods, each with its own K. Formulas and
-sources: docs/tools.md, "plan". Results have the largest size that they can have; where workers agree they are smaller.
+          R"(A round is H steps and one exchange. Tables are per step and compare H and K of deltas with signs. GAIN KEPT is the
+share of All-Reduce's gain over one worker alone that three workers kept (docs/learning.md). Formulas: docs/tools.md, "plan". Results have the largest size that they can have; where workers agree they are smaller.
 Memory is what a worker plans at its start for the rank that needs most. A strategy fits if 1 GB is left for CUDA and NCCL;
 if none fits, the exit code is 5. What the aggregator and the archiver need follows from measurements (docs/performance.md,
 "Aggregator under load"); --output helm writes it as values of the chart. distroctl bench-link measures the link itself.
 
 Example:
-  distroctl plan --model examples/llama_1b2 --workers 8 --local_steps 5 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
+  distroctl plan --model examples/llama_1b2 --workers 8 --gpu_memory_gb 128 --up_mbps 10 --down_mbps 100
   distroctl plan --model examples/llama_1b2 --workers 3 --step_seconds 4,8,32 --local_steps 60 --window_seconds 240
-  distroctl plan --model examples/llama_1b2 --workers 32 --local_steps 5 --output helm > sizes.yaml
+  distroctl plan --model examples/llama_1b2 --workers 32 --output helm > sizes.yaml
   distroctl plan --model examples/llama_1b2 --method signs --workers 32 --gpus 8 --gpu_memory_gb 80 --kept_votes 32)",
       .run = [given, console]() -> absl::StatusOr<int> {
         if (!given->overlap.empty()) given->options.overlap = given->overlap == "1";

@@ -1,5 +1,9 @@
 #include "tools/distroctl/plan_report.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/distroctl/plan.h"
@@ -10,6 +14,8 @@ namespace distro::tools {
 namespace {
 
 std::string Seconds(double seconds) { return absl::StrFormat("%.2f s", seconds); }
+
+std::string Percent(double share) { return absl::StrFormat("%.0f %%", 100 * share); }
 
 std::string MemoryTable(const Plan& plan) {
   Table table({"STRATEGY", ">PARAMETERS", ">GRADIENTS", ">MOMENTUM", ">GATHERED", ">ACTIVATIONS",
@@ -33,22 +39,27 @@ std::string Name(const PlanMethod& m) {
 
 std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
   const PlanBaseline& b = plan.baseline;
-  Table table({"TRAFFIC OF A WORKER, A STEP", ">UP", ">DOWN", ">SECONDS", ">GRADIENT / UP"});
-  const auto add = [&](const std::string& name, double up, double down, double step) {
-    table.Add(
-        {name, Bytes(up), Bytes(down), Seconds(step), absl::StrFormat("%.1fx", b.gradient / up)});
+  Table table(
+      {"TRAFFIC OF A WORKER, A STEP", ">UP", ">DOWN", ">SECONDS", ">GRADIENT / UP", ">GAIN KEPT"});
+  const auto add = [&](const std::string& name, double up, double down, double step,
+                       const std::string& gain) {
+    table.Add({name, Bytes(up), Bytes(down), Seconds(step),
+               absl::StrFormat("%.1fx", b.gradient / up), gain});
   };
-  for (const PlanMethod* m : {&plan.method, &plan.other}) {
-    const double up = m->update / m->local_steps, down = m->result / m->local_steps;
+  std::vector<const PlanMethod*> methods = {&plan.method};
+  for (const PlanMethod& choice : plan.choices) methods.push_back(&choice);
+  methods.push_back(&plan.other);
+  for (const PlanMethod* m : methods) {
+    const double up = m->update_a_step(), down = m->result_a_step();
     if (m->figures.overlaps) {
-      add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap);
-      add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap);
+      add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap, "");
+      add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap, "");
     } else {
-      add(Name(*m), up, down, m->step());
+      add(Name(*m), up, down, m->step(), m->gain() ? Percent(*m->gain()) : "");
     }
   }
-  add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds);
-  add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, b.zero3_seconds);
+  add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds, "");
+  add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, b.zero3_seconds, "");
   return absl::StrCat(table.Text(), "\nAll-Reduce as the report counts it: ", Bytes(b.all_reduce),
                       " received a step from ", o.workers - 1, " peers");
 }
@@ -62,9 +73,10 @@ std::string MethodText(const Plan& plan, const PlanOptions& o) {
       steps == 1 ? " step" : " steps", o.step_seconds.empty() ? " of " : " in ",
       Seconds(o.step_seconds.empty() ? m.compute / steps : m.compute), "; ", Bytes(m.update),
       " up in ", Seconds(m.upload), ", ", Bytes(m.result), " down at most in ", Seconds(m.download),
-      "\n", "a step of it: ", Bytes(m.update / steps), " up, ", Bytes(m.result / steps), " down; ",
-      Seconds(m.step()), m.overlap ? ", the longer of " : ": ", Seconds(m.compute / steps),
-      " of compute and ", Seconds((m.upload + m.download) / steps), " of transfer\n",
+      "\n", "a step of it: ", Bytes(m.update_a_step()), " up, ", Bytes(m.result_a_step()),
+      " down; ", Seconds(m.step()), m.overlap ? ", the longer of " : ": ",
+      Seconds(m.compute / steps), " of compute and ", Seconds((m.upload + m.download) / steps),
+      " of transfer\n",
       absl::StrFormat("%d rounds, %d steps: %.1f days\n", o.rounds, o.rounds * steps,
                       plan.run_days));
 }
@@ -75,8 +87,7 @@ std::string WorkersText(const Plan& plan) {
   double done = 0, alone = 0;
   for (const PlanWorker& w : plan.workers) {
     table.Add({absl::StrCat(Seconds(w.step_seconds), " a step"), absl::StrCat(w.steps),
-               absl::StrCat(w.weight), absl::StrFormat("%.0f", w.steps_a_day),
-               absl::StrFormat("%.0f %%", 100 * w.busy)});
+               absl::StrCat(w.weight), absl::StrFormat("%.0f", w.steps_a_day), Percent(w.busy)});
     done += w.busy / w.step_seconds;
     alone += 1 / w.step_seconds;
   }
@@ -122,13 +133,14 @@ nlohmann::json MethodJson(const PlanMethod& m) {
                            {"cpus_only", m.figures.cpus_only},
                            {"update_bytes", m.update},
                            {"result_bytes", m.result},
-                           {"update_bytes_a_step", m.update / m.local_steps},
-                           {"result_bytes_a_step", m.result / m.local_steps},
+                           {"update_bytes_a_step", m.update_a_step()},
+                           {"result_bytes_a_step", m.result_a_step()},
                            {"upload_seconds", m.upload},
                            {"download_seconds", m.download},
                            {"round_compute_seconds", m.compute},
                            {"round_seconds", m.round},
                            {"step_seconds", m.step()}};
+  if (m.gain()) method["gain_kept"] = *m.gain();
   if (!m.figures.overlaps) return method;
   method["round_seconds_overlap_1"] = m.with_overlap;
   method["round_seconds_overlap_0"] = m.without_overlap;
@@ -161,6 +173,13 @@ nlohmann::json MemoryJson(const PlanMemory& m) {
 
 }  // namespace
 
+std::optional<double> PlanMethod::gain() const {
+  if (figures.number != kDeltasFigures.number) return std::nullopt;
+  for (const DeltasChoice& choice : kDeltasChoices)
+    if (choice.local_steps == local_steps && choice.kept == kept) return choice.gain;
+  return std::nullopt;
+}
+
 std::string PlanText(const Plan& plan, const PlanOptions& options) {
   const PlanBaseline& b = plan.baseline;
   return absl::StrCat(absl::StrFormat("model: %.4g parameters, %s of 16-bit gradients\n",
@@ -176,8 +195,11 @@ nlohmann::json PlanJson(const Plan& plan) {
   const PlanPipeline& p = plan.pipeline;
   nlohmann::json memories = nlohmann::json::array();
   for (const PlanMemory& m : plan.memories) memories.push_back(MemoryJson(m));
+  nlohmann::json choices = nlohmann::json::array();
+  for (const PlanMethod& m : plan.choices) choices.push_back(MethodJson(m));
   nlohmann::json json = MethodJson(plan.method);
-  json.update({{"other_method", MethodJson(plan.other)},
+  json.update({{"choices", std::move(choices)},
+               {"other_method", MethodJson(plan.other)},
                {"workers", WorkersJson(plan.workers)},
                {"parameters", b.parameters},
                {"gradient_bytes", b.gradient},

@@ -1,6 +1,7 @@
 // A plan as numbers, and its text and JSON. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,18 @@ inline constexpr MethodFigures kDeltasFigures = {.number = v1::METHOD_DELTAS,
                                                  .name = "deltas",
                                                  .local_steps = true,
                                                  .cpus_only = true,
-                                                 .seconds_a_position = 70e-9};
+                                                 .seconds_a_position = 56e-9};
 inline constexpr MethodFigures kSignsFigures = {
     .number = v1::METHOD_SIGNS, .name = "signs", .overlaps = true, .seconds_a_position = 38e-9};
+
+// H and K of deltas that are worth comparing, and what three workers keep with them of the gain of
+// All-Reduce over one worker alone, with muon_momentum 0.9 (docs/learning.md, "Alone or together").
+struct DeltasChoice {
+  int local_steps = 0;
+  int kept = 0;
+  double gain = 0;  // a share
+};
+inline constexpr DeltasChoice kDeltasChoices[] = {{5, 128, 0.86}, {20, 128, 0.63}, {5, 4096, 0.91}};
 
 // A worker's traffic and times per round with one method.
 struct PlanMethod {
@@ -53,6 +63,10 @@ struct PlanMethod {
   // Deltas that send every position (common/method/deltas/dense_update.h).
   bool dense() const { return figures.number == kDeltasFigures.number && IsDense(kept); }
   double step() const { return round / local_steps; }
+  double update_a_step() const { return update / local_steps; }
+  double result_a_step() const { return result / local_steps; }
+  // Of kDeltasChoices; empty: not measured.
+  std::optional<double> gain() const;
 };
 
 // The model, and the traffic of one of its steps with data parallelism over the same links.
@@ -103,7 +117,8 @@ struct PlanMemory {
 struct Plan {
   PlanMethod method;
   std::vector<PlanWorker> workers;  // empty: all are alike
-  PlanMethod other;                 // with its own K, one step per round, over the same links
+  std::vector<PlanMethod> choices;  // other H and K of deltas, over the same links
+  PlanMethod other;                 // the other method with its defaults, over the same links
   double run_days = 0;
   PlanBaseline baseline;
   PlanServer server;

@@ -146,13 +146,13 @@ class DeltasMethod final : public Method {
 
 void DeltasMethod::FillDefaults(v1::RunConfig* filled) const {
   v1::RunConfig& config = *filled;
-  if (!config.has_kept_per_block()) config.set_kept_per_block(32);
+  if (!config.has_kept_per_block()) config.set_kept_per_block(128);
   if (!config.has_overlap()) config.set_overlap(0);
   if (!config.has_max_workers()) {
     config.set_max_workers(config.has_round_window() ? kDefaultMaxWorkersOfWindow
                                                      : kDefaultMaxWorkers);
   }
-  if (!config.has_local_steps()) config.set_local_steps(1);
+  if (!config.has_local_steps()) config.set_local_steps(5);
   if (config.inner_optimizer() == v1::INNER_OPTIMIZER_UNSPECIFIED)
     config.set_inner_optimizer(v1::INNER_OPTIMIZER_MUON);
   if (!config.has_muon_momentum() && config.inner_optimizer() == v1::INNER_OPTIMIZER_MUON)

@@ -67,11 +67,11 @@ TEST(ParseRunConfigTest, DefaultsToDeltas) {
   const auto config = ParseRunConfig(kSmallest);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->method(), v1::METHOD_DELTAS);
-  EXPECT_EQ(config->kept_per_block(), 32);
+  EXPECT_EQ(config->kept_per_block(), 128);
   EXPECT_EQ(config->overlap(), 0);
-  EXPECT_EQ(config->local_steps(), 1);
+  EXPECT_EQ(config->local_steps(), 5);
   EXPECT_EQ(config->inner_optimizer(), v1::INNER_OPTIMIZER_MUON);
-  EXPECT_EQ(config->muon_momentum(), 0.9);
+  EXPECT_EQ(config->muon_momentum(), 0.8);
   EXPECT_EQ(config->adam_beta1(), 0.9);
   EXPECT_EQ(config->adam_beta2(), 0.95);
   EXPECT_EQ(config->adam_epsilon(), 1e-8);
@@ -81,7 +81,7 @@ TEST(ParseRunConfigTest, DefaultsToDeltas) {
   EXPECT_EQ(config->least_senders(), 0);
   EXPECT_EQ(config->max_workers(), 1024);
   EXPECT_FALSE(config->has_beta());
-  EXPECT_EQ(ParseRunConfig(With(R"("local_steps": 5)"))->muon_momentum(), 0.8);
+  EXPECT_EQ(ParseRunConfig(With(R"("local_steps": 1)"))->muon_momentum(), 0.9);
   EXPECT_FALSE(ParseRunConfig(With(R"("inner_optimizer": "adamw")"))->has_muon_momentum());
   EXPECT_FALSE(ParseRunConfig(With(R"("divisor": "all")"))->has_least_senders());
 }

@@ -27,6 +27,7 @@ class ManagerDeltasTest : public testing::ManagerTest {
     config.clear_overlap();
     config.set_rounds(1000);
     config.set_kept_per_block(kKept);
+    config.set_local_steps(1);
     return config;
   }
   // The same of every worker, but for its sign and its scale; empty records with sign 0.

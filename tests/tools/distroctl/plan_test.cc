@@ -13,6 +13,7 @@ namespace distro::tools {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr double kReportGradient = 2.4e9;  // 1.2 B parameters, 16 bits each
@@ -194,6 +195,8 @@ TEST(PlanTest, DeltasOfAModelOfTheReportsLayout) {
 
 TEST(PlanTest, LocalStepsShareTheBytesOfARound) {
   PlanOptions options = Report1B2("deltas");
+  options.kept = 32;
+  options.local_steps = 1;
   const nlohmann::json one = JsonOf(options);
   options.local_steps = 5;
   const nlohmann::json five = JsonOf(options);
@@ -241,7 +244,7 @@ TEST(PlanTest, WorkersThatDifferDoWhatTheyCanWithinAWindow) {
     EXPECT_EQ(fixed["workers"][i]["weight"], 1);
   }
   EXPECT_LT(Number(fixed["workers"][0], "compute_ratio"), 0.13) << "it waits for the others";
-  EXPECT_GT(Number(window["workers"][0], "compute_ratio"), 0.9);
+  EXPECT_GT(Number(window["workers"][0], "compute_ratio"), 0.85);
 }
 
 // Rounds keep their headers for ever, in packs; without an archiver each a file of whole blocks.
@@ -289,8 +292,10 @@ TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {
   for (const Row& row :
        {Row{false, 8, 4, 1.77, 11.05, 0.27, 245}, Row{false, 32, 4, 1.77, 34.78, 1.19, 540},
         Row{false, 32, 4, 1.77, 31.23, 1.43, 461}, Row{false, 128, 4, 1.77, 12.84, 4.89, 898},
-        Row{false, 512, 4, 1.77, 12.84, 22.74, 1727}, Row{true, 8, 32, 11.15, 64.60, 4.24, 836},
-        Row{true, 32, 32, 11.15, 168.94, 21.21, 2000}}) {
+        Row{false, 512, 4, 1.77, 12.84, 22.74, 1727}, Row{true, 8, 32, 11.15, 64.60, 4.13, 717},
+        Row{true, 32, 32, 11.15, 168.94, 15.03, 1241},
+        Row{true, 8, 128, 35.00, 168.55, 13.64, 1823},
+        Row{true, 32, 128, 35.00, 342.11, 50.82, 2896}}) {
     SCOPED_TRACE(testing::Message() << (row.deltas ? "deltas, " : "signs, ") << row.workers);
     const PlanMethod method = {.figures = row.deltas ? kDeltasFigures : kSignsFigures,
                                .kept = row.kept,
@@ -315,8 +320,8 @@ TEST(PlanClusterTest, ShorterRoundsTakeMoreCoresAndTheirMemory) {
   EXPECT_EQ(hour.archiver_threads, 1);
   method.round = 20;
   const PlanCluster seconds = ClusterOf(size, method);
-  EXPECT_NEAR(seconds.aggregator_cores, 21 / 2.0, 0.6) << "21 s of work in a tenth of the round";
-  EXPECT_NEAR(seconds.aggregator_memory - hour.aggregator_memory, 9 * 134e6, 1);
+  EXPECT_NEAR(seconds.aggregator_cores, 17 / 2.0, 0.6) << "17 s of work in a tenth of the round";
+  EXPECT_NEAR(seconds.aggregator_memory - hour.aggregator_memory, 7 * 134e6, 1);
   EXPECT_DOUBLE_EQ(seconds.egress_a_day, 180 * hour.egress_a_day);
   EXPECT_GT(seconds.archiver_memory, 4 * 1.2e9);
 }
@@ -361,8 +366,8 @@ TEST(PlanTest, TakesModelFolderOrFile) {
 TEST(PlanTest, DefaultsAreThoseOfTheMethod) {
   EXPECT_EQ(PlanOptions().method, "deltas");
   const nlohmann::json deltas = JsonOf(Report1B2("deltas"));
-  EXPECT_EQ(deltas["kept_per_block"], 32);
-  EXPECT_EQ(deltas["local_steps"], 1);
+  EXPECT_EQ(deltas["kept_per_block"], 128);
+  EXPECT_EQ(deltas["local_steps"], 5);
   EXPECT_EQ(deltas["overlap"], 0);
   const nlohmann::json signs = JsonOf(Report1B2("signs"));
   EXPECT_EQ(signs["kept_per_block"], 4);
@@ -372,9 +377,31 @@ TEST(PlanTest, DefaultsAreThoseOfTheMethod) {
   EXPECT_EQ(JsonOf(options)["kept_per_block"], 7);
 }
 
+TEST(PlanTest, ComparesLocalStepsAndPositions) {
+  const auto plan = MakePlan(Report1B2("deltas"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->json["gain_kept"], 0.86);
+  const nlohmann::json& choices = plan->json["choices"];
+  ASSERT_EQ(choices.size(), 2u) << "not the planned one again";
+  EXPECT_EQ(choices[0]["local_steps"], 20);
+  EXPECT_EQ(choices[1]["kept_per_block"], 4096);
+  PlanOptions chosen = Report1B2("deltas");
+  chosen.local_steps = 20;
+  EXPECT_EQ(choices[0]["step_seconds"], JsonOf(chosen)["step_seconds"]);
+  EXPECT_THAT(plan->text, ContainsRegex("\ndeltas, K = 128, H = 5  [^\n]* 86 %\n"));
+  EXPECT_THAT(plan->text, ContainsRegex("\ndeltas, K = 4096, H = 5  [^\n]* 91 %\n"));
+  chosen.local_steps = 3;
+  EXPECT_FALSE(JsonOf(chosen).contains("gain_kept")) << "not measured";
+  EXPECT_EQ(JsonOf(chosen)["choices"].size(), 3u);
+  chosen.step_seconds = {4, 8};
+  chosen.window_seconds = 240;
+  EXPECT_TRUE(JsonOf(chosen)["choices"].empty());
+  EXPECT_TRUE(JsonOf(Report1B2("signs"))["choices"].empty());
+}
+
 TEST(PlanTest, HasTheOtherMethodBesideIt) {
   PlanOptions options = Report1B2("deltas");
-  options.local_steps = 5;
+  options.local_steps = 7;
   options.kept = 16;
   const auto plan = MakePlan(options);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -382,12 +409,12 @@ TEST(PlanTest, HasTheOtherMethodBesideIt) {
   EXPECT_EQ(signs["method"], "signs");
   EXPECT_EQ(signs["kept_per_block"], 4) << "its own default";
   EXPECT_EQ(signs["update_bytes"], JsonOf(Report1B2("signs"))["update_bytes"]);
-  EXPECT_THAT(plan->text, AllOf(HasSubstr("method: deltas, K = 16, H = 5\n"),
+  EXPECT_THAT(plan->text, AllOf(HasSubstr("method: deltas, K = 16, H = 7\n"),
                                 HasSubstr("\nsigns, K = 4, overlap 1  ")));
   const auto other = MakePlan(Report1B2("signs"));
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_THAT(other->text, AllOf(HasSubstr("method: signs, K = 4, overlap 1\n"),
-                                 HasSubstr("\ndeltas, K = 32, H = 1  ")));
+                                 HasSubstr("\ndeltas, K = 128, H = 5  ")));
 }
 
 // An error buffer and two arrays of the inner optimizer; positions, signs and a code of a block;
@@ -396,13 +423,13 @@ TEST(PlanTest, DeltasKeepThreeArraysAndACopy) {
   const nlohmann::json plan = JsonOf(Report1B2("deltas"));
   const double parameters = Number(plan, "parameters");
   const nlohmann::json& memory = plan["memory"][0];
-  EXPECT_NEAR(Number(memory, "momentum_bytes"), (3 * 4 + (3 * 32 + 1) / 4096.0) * parameters,
-              1e-3 * parameters);
+  constexpr double kPending = (3 * 128 + 1) / 4096.0;
+  EXPECT_NEAR(Number(memory, "momentum_bytes"), (3 * 4 + kPending) * parameters, 1e-3 * parameters);
   PlanOptions without_copy = Report1B2("signs");
   without_copy.overlap = false;
   const nlohmann::json one_array = JsonOf(without_copy)["memory"][0];
   EXPECT_NEAR(Number(memory, "total_bytes") - Number(one_array, "total_bytes"),
-              (2 * 4 + 4) * parameters, 0.05 * parameters);
+              (2 * 4 + 4 + kPending) * parameters, 0.05 * parameters);
 }
 
 TEST(PlanTest, RanksShareWhatDeltasKeep) {
@@ -451,9 +478,9 @@ TEST(PlanTest, RefusesWhatAMethodDoesNotHave) {
   ExpectRefused(deltas, {"--overlap: 1", "--method signs"});
   deltas.overlap = false;
   EXPECT_TRUE(MakePlan(deltas).ok());
-  for (const int steps : {0, 1001}) {
+  for (const int steps : {-1, 1001}) {
     deltas.local_steps = steps;
-    ExpectRefused(deltas, {"--local_steps", "1 to 1000"});
+    ExpectRefused(deltas, {"--local_steps", "0 to 1000"});
   }
 }
 
