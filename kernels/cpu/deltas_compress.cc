@@ -1,7 +1,7 @@
 #include "kernels/cpu/deltas_compress.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -10,31 +10,18 @@
 
 #include "kernels/block_site.h"
 #include "kernels/cpu/deltas_records.h"
+#include "kernels/cpu/largest.h"
 #include "kernels/squares.h"
 
 namespace distro {
 namespace {
 
-// Greater keys are chosen first: by magnitude, then the lower position.
-uint64_t Key(float x, int position) {
-  return uint64_t{std::bit_cast<uint32_t>(x) & 0x7FFFFFFF} << 12 |
-         static_cast<uint64_t>(kBlockElements - 1 - position);
-}
-int PositionOf(uint64_t key) { return kBlockElements - 1 - static_cast<int>(key % kBlockElements); }
-
-// The elements of a row are compared in pieces, of which a whole block has at least 2 k, or 1024.
-constexpr int kLeastPiece = 4;
-int PieceOf(int k) {
-  int piece = kBlockSide;
-  while (piece > kLeastPiece && kBlockElements / piece < 2 * k) piece /= 2;
-  return piece;
-}
-
-// A magnitude that at least k elements of the block reach: the k-th largest of the pieces' maxima,
-// or 0 if there are fewer pieces.
+// A magnitude that at least k elements of the block reach. Parts are pieces of rows, of which a
+// block at an edge may have fewer than k: then 0.
 float ReachedBy(const BlockSite& site, const float* a, int k) {
-  const int piece = PieceOf(k);
-  std::array<float, kBlockElements / kLeastPiece> maxima;
+  if (k > kMaxParts) return 0;
+  const int piece = kBlockElements / PartsOf(k);
+  std::array<float, kMaxParts> maxima;
   int count = 0;
   for (int r = 0; r < site.rows; ++r) {
     const float* const row = a + site.offset + r * site.stride;
@@ -63,7 +50,7 @@ class Chooser {
     for (int r = 0; r < site.rows; ++r) {
       const float* const row = a + site.offset + r * site.stride;
       for (int c = 0; c < site.ColsOfRow(r); ++c) {
-        keys_[count] = Key(row[c], r * kBlockSide + c);
+        keys_[count] = KeyOf(row[c], r * kBlockSide + c);
         count += std::abs(row[c]) >= least;
       }
     }

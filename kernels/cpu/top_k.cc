@@ -4,32 +4,21 @@
 #include <bit>
 #include <functional>
 
+#include "kernels/cpu/largest.h"
+
 namespace distro {
 namespace {
 
 constexpr int kColumns = 64;
-// Rows are compared in strips, of whose columns a block has at least 2 k, or 1024.
-constexpr int kMaxStrips = 16;
 
-uint32_t Magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFF; }
-
-// Greater keys are chosen first: by magnitude, then the lower position.
-uint64_t Key(uint32_t magnitude, int position) {
-  return uint64_t{magnitude} << 12 | static_cast<uint64_t>(kBlockElements - 1 - position);
-}
-int PositionOf(uint64_t key) { return kBlockElements - 1 - static_cast<int>(key % kBlockElements); }
-
-// A magnitude that at least k coefficients reach: the k-th largest of the maxima of the strips'
-// columns, or 0 if there are fewer.
+// A magnitude that at least k coefficients reach. Parts are pieces of columns.
 uint32_t ReachedBy(const TransformKernels& kernels, const float* coefficients, int k) {
-  int strips = 1;
-  while (strips < kMaxStrips && strips * kColumns < 2 * k) strips *= 2;
-  const int rows = kBlockElements / kColumns / strips;
-  uint32_t maxima[kMaxStrips * kColumns];
-  for (int s = 0; s < strips; ++s)
-    kernels.column_maxima(coefficients + s * rows * kColumns, rows, maxima + s * kColumns);
-  if (k > strips * kColumns) return 0;
-  std::nth_element(maxima, maxima + k - 1, maxima + strips * kColumns, std::greater<>());
+  if (k > kMaxParts) return 0;
+  const int parts = PartsOf(k), rows = kBlockElements / parts;
+  uint32_t maxima[kMaxParts];
+  for (int part = 0; part < parts; part += kColumns)
+    kernels.column_maxima(coefficients + part * rows, rows, maxima + part);
+  std::nth_element(maxima, maxima + k - 1, maxima + parts, std::greater<>());
   return maxima[k - 1];
 }
 
@@ -39,7 +28,7 @@ int Collect(const float* coefficients, const uint64_t (&columns)[kColumns], uint
   for (int h = 0; h < kColumns; ++h) {
     for (uint64_t row = columns[h]; row != 0; row &= row - 1) {
       const int position = h * 64 + std::countr_zero(row);
-      keys[count++] = Key(Magnitude(coefficients[position]), position);
+      keys[count++] = KeyOf(coefficients[position], position);
     }
   }
   return count;

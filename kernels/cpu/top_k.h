@@ -16,9 +16,7 @@ struct TopKScratch {
 // Writes the k positions (ascending) of largest magnitude and the coefficients there. Ties go to
 // the lower position; a NaN counts as larger than any number.
 //
-// The k-th largest maximum of parts of the block is a lower bound for the k-th largest coefficient.
-// So for k <= 1024 only coefficients that reach it are examined: little more than k. For larger k
-// all are.
+// For k <= kMaxParts (largest.h) little more than k coefficients are examined, for larger k all.
 void TopK(const TransformKernels& kernels, const float* coefficients, int k, TopKScratch* scratch,
           uint16_t* positions, float* values);
 
