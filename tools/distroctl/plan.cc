@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -141,6 +142,22 @@ std::vector<PlanWorker> WorkersOf(const PlanMethod& m, const PlanOptions& o) {
   return workers;
 }
 
+bool IsChoice(const PlanMethod& m, const DeltasChoice& choice) {
+  return m.local_steps == choice.local_steps && m.kept == choice.kept;
+}
+
+// With a window the steps differ from worker to worker, and cut results have no measured gain.
+bool MayCompare(const PlanMethod& m, const PlanOptions& o) {
+  return m.figures.number == kDeltasFigures.number && o.window_seconds == 0 && o.kept_votes == 0;
+}
+
+std::optional<double> GainOf(const PlanMethod& m, const PlanOptions& o) {
+  if (!MayCompare(m, o)) return std::nullopt;
+  for (const DeltasChoice& choice : kDeltasChoices)
+    if (IsChoice(m, choice)) return choice.gain;
+  return std::nullopt;
+}
+
 PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const PlanOptions& o) {
   PlanMethod m;
   m.figures = config.method() == kDeltasFigures.number ? kDeltasFigures : kSignsFigures;
@@ -155,17 +172,16 @@ PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const Pla
   m.with_overlap = std::max(m.compute, m.upload + m.download);
   m.without_overlap = m.compute + m.upload + m.download;
   m.round = m.overlap ? m.with_overlap : m.without_overlap;
+  m.gain = GainOf(m, o);
   return m;
 }
 
-// A window's steps differ from worker to worker, and results that are cut have no measured gain.
 absl::StatusOr<std::vector<PlanMethod>> ChoicesOf(const PlanMethod& planned, const Layout& layout,
                                                   PlanOptions o) {
   std::vector<PlanMethod> choices;
-  if (planned.figures.number != kDeltasFigures.number || o.window_seconds > 0 || o.kept_votes != 0)
-    return choices;
+  if (!MayCompare(planned, o)) return choices;
   for (const DeltasChoice& choice : kDeltasChoices) {
-    if (choice.local_steps == planned.local_steps && choice.kept == planned.kept) continue;
+    if (IsChoice(planned, choice)) continue;
     o.local_steps = choice.local_steps;
     o.kept = choice.kept;
     DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, RunOf(o));

@@ -55,7 +55,7 @@ std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
       add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap, "");
       add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap, "");
     } else {
-      add(Name(*m), up, down, m->step(), m->gain() ? Percent(*m->gain()) : "");
+      add(Name(*m), up, down, m->step(), m->gain ? Percent(*m->gain) : "");
     }
   }
   add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds, "");
@@ -140,7 +140,7 @@ nlohmann::json MethodJson(const PlanMethod& m) {
                            {"round_compute_seconds", m.compute},
                            {"round_seconds", m.round},
                            {"step_seconds", m.step()}};
-  if (m.gain()) method["gain_kept"] = *m.gain();
+  if (m.gain) method["gain_kept"] = *m.gain;
   if (!m.figures.overlaps) return method;
   method["round_seconds_overlap_1"] = m.with_overlap;
   method["round_seconds_overlap_0"] = m.without_overlap;
@@ -172,13 +172,6 @@ nlohmann::json MemoryJson(const PlanMemory& m) {
 }
 
 }  // namespace
-
-std::optional<double> PlanMethod::gain() const {
-  if (figures.number != kDeltasFigures.number) return std::nullopt;
-  for (const DeltasChoice& choice : kDeltasChoices)
-    if (choice.local_steps == local_steps && choice.kept == kept) return choice.gain;
-  return std::nullopt;
-}
 
 std::string PlanText(const Plan& plan, const PlanOptions& options) {
   const PlanBaseline& b = plan.baseline;

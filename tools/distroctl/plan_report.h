@@ -59,14 +59,14 @@ struct PlanMethod {
   double with_overlap = 0;  // a round, of a method that overlaps
   double without_overlap = 0;
   double round = 0;  // that of the two which the run uses
+  // Of kDeltasChoices; empty: not measured.
+  std::optional<double> gain = {};
 
   // Deltas that send every position (common/method/deltas/dense_update.h).
   bool dense() const { return figures.number == kDeltasFigures.number && IsDense(kept); }
   double step() const { return round / local_steps; }
   double update_a_step() const { return update / local_steps; }
   double result_a_step() const { return result / local_steps; }
-  // Of kDeltasChoices; empty: not measured.
-  std::optional<double> gain() const;
 };
 
 // The model, and the traffic of one of its steps with data parallelism over the same links.

@@ -397,6 +397,9 @@ TEST(PlanTest, ComparesLocalStepsAndPositions) {
   chosen.window_seconds = 240;
   EXPECT_TRUE(JsonOf(chosen)["choices"].empty());
   EXPECT_TRUE(JsonOf(Report1B2("signs"))["choices"].empty());
+  PlanOptions cut = Report1B2("deltas");
+  cut.kept_votes = 64;
+  EXPECT_FALSE(JsonOf(cut).contains("gain_kept")) << "results were whole";
 }
 
 TEST(PlanTest, HasTheOtherMethodBesideIt) {
