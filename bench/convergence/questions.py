@@ -293,6 +293,7 @@ def together(lab):
     for workers, pairs in ((3, ((5, 128), (5, 4096), (1, 32), (20, 128), (5, 32), (5, 512), (1, 128), (10, 256), (20, 512), (20, 4096))),
                            (8, ((5, 128), (5, 4096), (1, 32), (20, 128)))):
         variants.append((f"W = {workers}, All-Reduce, Muon", (workers, muon.having(tokens=512 * workers))))
+        if workers == 3:
+            variants += [("W = 3, All-Reduce, AdamW", (3, adamw.having(tokens=3 * 512))), ("W = 3, H = 5, K = 128, momentum 0.8", (3, local(3, 5, 128, mu=0.8)))]
         variants += [(f"W = {workers}, H = {h}, K = {k}", (workers, local(workers, h, k))) for h, k in pairs]
-    variants[2:2] = [("W = 3, All-Reduce, AdamW", (3, adamw.having(tokens=3 * 512))), ("W = 3, H = 5, K = 128, momentum 0.8", (3, local(3, 5, 128, mu=0.8)))]
     return table(["workers", "rate", "held-out loss", "share of the gain", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
