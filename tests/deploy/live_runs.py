@@ -19,7 +19,7 @@ from processes import Aggregator, Worker, Workspace, programs_in  # noqa: E402
 
 MODEL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2}
 # A rate at which norms are near 1 for as long as the tests last: corrupt_replica finds them by that.
-RUN = {"rounds": 100000, "local_steps": 1, "kept_per_block": 1024, "max_workers": 31, "segment_blocks": 16384, "warmup_rounds": 5,
+RUN = {"rounds": 100000, "kept_per_block": 1024, "max_workers": 31, "segment_blocks": 16384, "warmup_rounds": 5,
        "peak_learning_rate": 2e-4, "evaluation_interval_rounds": 2, "probation_rounds": 0}
 UP, SLOW = 200e3, 140e3  # bits a second
 MOUNT = 'mkdir -p "$0" && mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'
