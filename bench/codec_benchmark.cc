@@ -168,13 +168,13 @@ void BM_CombineDeltaPayloads(benchmark::State& state) {
   const std::vector<BlockExtent> extents(kBlocks);
   const MeanRule rule = {.divisor = Divisor::kSenders, .weights = workers};
   for (auto _ : state) {
-    DeltaResult result;
+    DeltaBlock block;
     const absl::Status status = CombineDeltaPayloads(
         payloads, Expect(k), extents, rule, {.first = 0, .count = kBlocks / kGroupBlocks},
         [](auto&&...) {},
-        [&](uint32_t /*block*/, const DeltaMeans& means) { AppendLevels(means, &result); });
+        [&](uint32_t /*block*/, DeltaAccumulator& sums) { sums.EmitLevels(&block); });
     if (!status.ok()) state.SkipWithError(status.ToString().c_str());
-    benchmark::DoNotOptimize(result.positions.data());
+    benchmark::DoNotOptimize(block.count);
   }
   state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
 }

@@ -16,11 +16,7 @@ inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPa
   DeltaMeans means;
   DISTRO_RETURN_IF_ERROR(CombineDeltaPayloads(
       payloads, expected, extents, rule, range, [](auto&&...) {},
-      [&](uint32_t /*block*/, const DeltaMeans& of) {
-        means.positions.insert(means.positions.end(), of.positions.begin(), of.positions.end());
-        means.values.insert(means.values.end(), of.values.begin(), of.values.end());
-        means.offsets.push_back(static_cast<uint32_t>(means.positions.size()));
-      }));
+      [&](uint32_t /*block*/, DeltaAccumulator& sums) { sums.EmitBlock(&means); }));
   return means;
 }
 inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPayload> payloads,

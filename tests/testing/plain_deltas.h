@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -10,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/update.h"
+#include "common/method/deltas/update_reader.h"
 
 namespace distro::testing {
 
@@ -34,14 +36,19 @@ inline absl::StatusOr<DeltaUpdate> DecodeDeltaUpdate(absl::string_view bytes,
   if (IsDense(expected.k)) return DecodeDenseUpdate(bytes, expected);
   DISTRO_ASSIGN_OR_RETURN(DeltaUpdateReader reader, DeltaUpdateReader::Create(bytes, expected));
   DeltaUpdate update = {.k = expected.k, .positions = {}, .signs = {}, .codes = {}};
-  for (uint32_t b = 0; b < expected.blocks; ++b) {
-    DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const block, reader.NextBlock());
-    const bool empty = block->count == 0;
-    for (int i = 0; i < expected.k; ++i) {
-      update.positions.push_back(empty ? uint16_t{0} : block->positions[i]);
-      update.signs.push_back(empty ? int8_t{0} : block->signs[i]);
+  std::vector<SentGroup> groups(GroupsOf(expected.blocks));
+  DISTRO_RETURN_IF_ERROR(reader.NextGroups(absl::MakeSpan(groups)));
+  for (const SentGroup& group : groups) {
+    const uint16_t* entry = group.entries.data();
+    for (uint32_t b = 0; b < group.blocks; ++b) {
+      for (int i = 0; i < expected.k; ++i) {
+        update.positions.push_back(group.empty[b] ? uint16_t{0} : SentPosition(*entry));
+        update.signs.push_back(
+            static_cast<int8_t>(group.empty[b] ? 0 : 1 - 2 * int{SentNegative(*entry)}));
+        entry += group.empty[b] ? 0 : 1;
+      }
+      update.codes.push_back(group.codes[b]);
     }
-    update.codes.push_back(block->code);
   }
   return update;
 }

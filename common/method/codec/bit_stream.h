@@ -15,35 +15,60 @@ class BitWriter {
  public:
   explicit BitWriter(std::string* out) : out_(out) {}
 
-  // Requires count <= 32 and value < 2^count.
-  void Write(uint64_t value, int count) {
-    pending_ |= value << pending_bits_;
-    pending_bits_ += count;
-    if (pending_bits_ >= 32) Flush(4);
+  // Requires count <= kMostBits and value < 2^count.
+  static constexpr uint32_t kMostBits = 56;
+  void Write(uint64_t value, uint32_t count) {
+    pending_.Write(value, count, buffer_);
+    if (pending_.byte > sizeof(buffer_) - sizeof(uint64_t)) Flush();
+  }
+  // The same for `times` values that next(&count) returns. Returns `next` as it is then: a copy
+  // stays in registers.
+  template <typename Next>
+  Next WriteEach(size_t times, Next next) {
+    while (times > 0) {
+      // A value adds at most 7 bytes.
+      const size_t some =
+          std::min(times, (sizeof(buffer_) - sizeof(uint64_t) - pending_.byte) / 7 + 1);
+      Pending pending = pending_;  // also a copy
+      for (size_t i = 0; i < some; ++i) {
+        uint32_t count;
+        const uint64_t value = next(&count);
+        pending.Write(value, count, buffer_);
+      }
+      pending_ = pending;
+      times -= some;
+      if (pending_.byte > sizeof(buffer_) - sizeof(uint64_t)) Flush();
+    }
+    return next;
   }
   // Zero bits up to the next whole byte; nothing is pending afterwards.
   void AlignToByte() {
-    Flush((pending_bits_ + 7) / 8);
-    pending_bits_ = 0;
-    out_->append(buffer_, buffered_);
-    buffered_ = 0;
+    if (pending_.count > 0) Write(0, 8 - pending_.count);
+    Flush();
   }
 
  private:
-  void Flush(int bytes) {
-    std::memcpy(buffer_ + buffered_, &pending_, sizeof(pending_));
-    buffered_ += static_cast<size_t>(bytes);
-    pending_ = bytes == 8 ? 0 : pending_ >> (8 * bytes);
-    pending_bits_ -= 8 * bytes;
-    if (buffered_ + sizeof(pending_) <= sizeof(buffer_)) return;
-    out_->append(buffer_, buffered_);
-    buffered_ = 0;
+  struct Pending {
+    uint64_t bits = 0;
+    uint32_t count = 0;  // below 8
+    size_t byte = 0;     // of the buffer, where they go
+
+    void Write(uint64_t value, uint32_t more, char* buffer) {
+      bits |= value << count;
+      count += more;
+      std::memcpy(buffer + byte, &bits, sizeof(bits));
+      byte += count / 8;
+      bits >>= count / 8 * 8;
+      count %= 8;
+    }
+  };
+  void Flush() {
+    out_->append(buffer_, pending_.byte);
+    pending_.byte = 0;
   }
 
   std::string* const out_;
-  uint64_t pending_ = 0;
-  int pending_bits_ = 0;
-  size_t buffered_ = 0;
+  Pending pending_;
   char buffer_[512];  // so that the string grows rarely
 };
 
@@ -56,15 +81,16 @@ class BitReader {
   uint64_t bit() const { return bit_; }
   bool past_end() const { return bit_ > 8 * uint64_t{bytes_.size()}; }
   // At least the next 57 bits, the first at the bottom.
-  uint64_t Peek() const {
-    const uint64_t byte = bit_ / 8;
+  uint64_t Peek() const { return PeekAt(bytes_, bit_); }
+  static uint64_t PeekAt(absl::string_view bytes, uint64_t bit) {
+    const uint64_t byte = bit / 8;
     uint64_t window = 0;
-    if (byte + 8 <= bytes_.size()) {
-      std::memcpy(&window, bytes_.data() + byte, 8);
-    } else if (byte < bytes_.size()) {
-      std::memcpy(&window, bytes_.data() + byte, bytes_.size() - byte);
+    if (byte + 8 <= bytes.size()) {
+      std::memcpy(&window, bytes.data() + byte, 8);
+    } else if (byte < bytes.size()) {
+      std::memcpy(&window, bytes.data() + byte, bytes.size() - byte);
     }
-    return window >> (bit_ % 8);
+    return window >> (bit % 8);
   }
   void Skip(uint64_t bits) { bit_ += bits; }
   // Requires count <= 57.

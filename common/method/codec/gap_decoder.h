@@ -45,23 +45,31 @@ struct GapTable {
   std::vector<GapTableEntry> value;  // [kCodeTableSize], or empty when no symbol is used
 };
 
-// The same of gaps, of which a body has the most: also the smallest gap of the bucket, and the
-// number of all bits, with sign and raw bits.
+// The same of gaps, of which a body has the most: where the bits also hold sign and raw bits, as
+// for nearly all, the whole gap.
 class GapEntry {
  public:
   GapEntry() = default;
-  GapEntry(uint32_t symbol, uint32_t code_bits, BucketRange range)
-      : packed_((code_bits + 1 + static_cast<uint32_t>(range.raw_bits)) | code_bits << 6 |
-                range.first << 10 | symbol << 22) {}
-  uint32_t bits() const { return packed_ % (1u << 6); }
-  uint32_t code_bits() const { return (packed_ >> 6) % (1u << 4); }
-  uint32_t first() const { return (packed_ >> 10) % (1u << 12); }
-  uint32_t symbol() const { return packed_ >> 22; }
+  // A gap whose code, sign and raw bits are `bits` in all. Requires 1 <= bits <= kMaxCodeLength.
+  static GapEntry Whole(uint32_t gap, bool negative, uint32_t symbol, uint32_t bits) {
+    return GapEntry(gap | uint32_t{negative} << 12 | symbol << 13 | bits << 23);
+  }
+  static GapEntry CodeOnly(uint32_t symbol, uint32_t code_bits) {
+    return GapEntry(code_bits | symbol << 13);
+  }
+  bool whole() const { return bits() != 0; }
+  uint32_t symbol() const { return (packed_ >> 13) % (1u << 10); }
+  // If whole:
+  uint32_t gap_and_sign() const { return packed_ % (1u << 13); }  // gap + kBlockElements * negative
+  uint32_t bits() const { return packed_ >> 23; }
+  // Else:
+  uint32_t code_bits() const { return packed_ % (1u << 12); }
 
  private:
+  explicit GapEntry(uint32_t packed) : packed_(packed) {}
   uint32_t packed_ = 0;  // one load: the compiler reads a bit field three times
 };
-static_assert(kSymbols<Gaps> <= 1 << 10 && Gaps::kLargest < 1 << 12);
+static_assert(kSymbols<Gaps> <= 1 << 10 && kBlockElements == 1 << 12);
 template <>
 struct GapTable<Gaps> {
   std::vector<GapEntry> value;
@@ -81,6 +89,17 @@ class GapBody {
 
   uint32_t blocks() const { return blocks_; }
   uint32_t groups() const { return static_cast<uint32_t>(group_begin_.size() - 1); }
+  absl::string_view bytes() const { return body_; }
+  // Where a group begins, in bits; of groups(): the end.
+  uint64_t GroupBit(uint32_t group) const { return 8 * group_begin_[group]; }
+  // Whether less than a byte of padding is left of the group, all zero: else one content would have
+  // many encodings.
+  bool EndsAt(uint32_t group, uint64_t bit) const;
+  // Empty if no symbol is used.
+  template <typename Kind>
+  const auto& table() const {
+    return tables_.template of<Kind>();
+  }
   // Checks that the tables are those that an encoder derives from the symbols of all groups;
   // InvalidArgument otherwise.
   absl::Status CheckModel(const GapModel<Format>& model) const;

@@ -19,6 +19,16 @@ inline uint32_t Raw(uint64_t window, uint32_t skip, uint32_t bits) {
   return static_cast<uint32_t>((window >> skip) & ((uint64_t{1} << bits) - 1));
 }
 
+// Of a pattern that begins with the code of a gap.
+inline GapEntry GapEntryOf(uint32_t pattern, uint32_t symbol, uint32_t code_bits) {
+  const BucketRange range = RangeOf<Gaps::kMantissa>(symbol);
+  const auto raw_bits = static_cast<uint32_t>(range.raw_bits);
+  const uint32_t bits = code_bits + 1 + raw_bits;
+  if (bits > kMaxCodeLength) return GapEntry::CodeOnly(symbol, code_bits);
+  return GapEntry::Whole(range.first + Raw(pattern, code_bits + 1, raw_bits),
+                         (pattern >> code_bits & 1) != 0, symbol, bits);
+}
+
 // The decoding table of an alphabet: one entry for each of kCodeTableSize bit patterns.
 template <typename Kind>
 auto MakeTable(absl::Span<const CodeLength> lengths) {
@@ -31,13 +41,41 @@ auto MakeTable(absl::Span<const CodeLength> lengths) {
     // Every pattern whose low bits are the code, whatever follows it in the stream.
     for (uint32_t i = codes[symbol]; i < kCodeTableSize; i += 1u << bits) {
       if constexpr (std::is_same_v<Kind, Gaps>)
-        table[i] = GapEntry(symbol, bits, RangeOf<Kind::kMantissa>(symbol));
+        table[i] = GapEntryOf(i, symbol, bits);
       else
         table[i] = {.symbol = static_cast<uint16_t>(symbol),
                     .code_bits = static_cast<uint16_t>(bits)};
     }
   }
   return table;
+}
+
+// Takes a number off the window, which has all its bits, and counts its symbol. Returns its bits.
+template <typename Kind>
+inline uint32_t TakeNumber(const std::vector<GapTableEntry>& table, uint64_t window,
+                           uint64_t* symbols, uint32_t* number) {
+  const GapTableEntry entry = table[window % kCodeTableSize];
+  const BucketRange range = RangeOf<Kind::kMantissa>(entry.symbol);
+  ++symbols[entry.symbol];
+  *number = range.first + Raw(window, entry.code_bits, range.raw_bits);
+  return entry.code_bits + static_cast<uint32_t>(range.raw_bits);
+}
+
+// The same for a gap and its sign, which stands between code and raw bits: `gap` becomes gap +
+// kBlockElements * negative.
+inline uint32_t TakeGap(const GapEntry* table, uint64_t window, uint64_t* symbols, uint32_t* gap) {
+  const GapEntry entry = table[window % kCodeTableSize];
+  ++symbols[entry.symbol()];
+  if (entry.whole()) [[likely]] {
+    *gap = entry.gap_and_sign();
+    return entry.bits();
+  }
+  const BucketRange range = RangeOf<Gaps::kMantissa>(entry.symbol());
+  const auto raw_bits = static_cast<uint32_t>(range.raw_bits);
+  const uint32_t sign_at = entry.code_bits();
+  *gap = range.first + Raw(window, sign_at + 1, raw_bits) +
+         kBlockElements * static_cast<uint32_t>(window >> sign_at & 1);
+  return sign_at + 1 + raw_bits;
 }
 
 }  // namespace internal
@@ -80,6 +118,13 @@ absl::Status GapBody<Format>::ReadSizes() {
 }
 
 template <typename Format>
+bool GapBody<Format>::EndsAt(uint32_t group, uint64_t bit) const {
+  const uint64_t end = GroupBit(group + 1);
+  if (bit > end || end - bit >= 8) return false;
+  return internal::Raw(BitReader::PeekAt(body_, bit), 0, static_cast<uint32_t>(end - bit)) == 0;
+}
+
+template <typename Format>
 absl::Status GapBody<Format>::CheckModel(const GapModel<Format>& model) const {
   if (encoded_tables_ == EncodeTables<Format>(LengthsOf<Format>(model))) return absl::OkStatus();
   return absl::InvalidArgumentError("the code lengths are not those of what was decoded");
@@ -116,18 +161,16 @@ template <typename Format>
 template <typename Kind>
 uint32_t GapDecoder<Format>::TakeNumber() {
   // A window has at least 57 bits, and a code with its raw bits fewer.
-  const uint64_t window = bits_.Peek();
-  const GapTableEntry entry = body_->tables_.template of<Kind>()[window % kCodeTableSize];
-  const BucketRange range = RangeOf<Kind::kMantissa>(entry.symbol);
-  bits_.Skip(entry.code_bits + range.raw_bits);
-  ++model_.template of<Kind>()[entry.symbol];
-  return range.first + internal::Raw(window, entry.code_bits, range.raw_bits);
+  uint32_t number;
+  bits_.Skip(internal::TakeNumber<Kind>(body_->template table<Kind>(), bits_.Peek(),
+                                        model_.template of<Kind>().data(), &number));
+  return number;
 }
 
 template <typename Format>
 template <typename Kind>
 absl::StatusOr<uint32_t> GapDecoder<Format>::ReadNumber() {
-  if (body_->tables_.template of<Kind>().empty())
+  if (body_->template table<Kind>().empty())
     return Bad(absl::StrCat("none of its ", Kind::kName, " has a code"));
   return TakeNumber<Kind>();
 }
@@ -135,19 +178,18 @@ absl::StatusOr<uint32_t> GapDecoder<Format>::ReadNumber() {
 template <typename Format>
 template <typename Put>
 inline uint32_t GapDecoder<Format>::TakeGaps(uint32_t first, uint32_t end, uint32_t next, Put put) {
-  const GapEntry* const table = body_->tables_.template of<Gaps>().data();
+  const GapEntry* const table = body_->template table<Gaps>().data();
   uint64_t* const symbols = model_.template of<Gaps>().data();
   BitReader bits = bits_;  // a copy, which stays in registers
   uint64_t window = 0;
   const auto take = [&](uint32_t entry) {
-    const GapEntry gap = table[window % kCodeTableSize];
-    const uint64_t low = (window & ((uint64_t{1} << gap.bits()) - 1)) >> gap.code_bits();
-    const uint32_t position = next + gap.first() + static_cast<uint32_t>(low >> 1);
-    put(entry, position, low & 1);
+    uint32_t gap;
+    const uint32_t taken = internal::TakeGap(table, window, symbols, &gap);
+    window >>= taken;
+    const uint32_t position = next + gap % kBlockElements;
+    put(entry, position, gap / kBlockElements);
     next = position + 1;
-    ++symbols[gap.symbol()];
-    window >>= gap.bits();
-    return gap.bits();
+    return taken;
   };
   uint32_t entry = first;
   for (; end - entry >= kGapsOfPeek; entry += kGapsOfPeek) {
@@ -167,7 +209,7 @@ inline uint32_t GapDecoder<Format>::TakeGaps(uint32_t first, uint32_t end, uint3
 template <typename Format>
 uint32_t GapDecoder<Format>::TakeGap(bool* negative) {
   uint32_t gap = 0;
-  TakeGaps(0, 1, 0, [&](uint32_t /*entry*/, uint32_t position, uint64_t sign) {
+  TakeGaps(0, 1, 0, [&](uint32_t /*entry*/, uint32_t position, uint32_t sign) {
     gap = position;
     *negative = sign != 0;
   });
@@ -205,8 +247,7 @@ absl::Status GapDecoder<Format>::ReadRun() {
   if (!starts_group && count == count_)
     return Bad(absl::StrCat("two runs of ", count, " entries in sequence"));
   // Here, once per run, so that TakeGap need not check for each entry.
-  if (count > 0 && body_->tables_.template of<Gaps>().empty())
-    return Bad("none of its gaps has a code");
+  if (count > 0 && body_->template table<Gaps>().empty()) return Bad("none of its gaps has a code");
   if (starts_group) state_ = {};
   count_ = count;
   run_end_ = next_ + more + 1;
@@ -243,14 +284,15 @@ absl::Status GapDecoder<Format>::EndGroup() {
     return Bad(absl::StrCat(state_.plain, " ", Format::Plain::kName,
                             " are missing at the end of its group"));
   }
-  const uint64_t end = 8 * body_->group_begin_[next_ / kGroupBlocks + 1];
-  // Less than a byte of padding, and below all zero: else one content would have many encodings.
-  if (bits_.bit() > end || end - bits_.bit() >= 8) {
-    return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
+  const uint32_t group = next_ / kGroupBlocks;
+  const uint64_t end = body_->GroupBit(group + 1);
+  if (body_->EndsAt(group, bits_.bit())) {
+    bits_.Skip(end - bits_.bit());
+    return absl::OkStatus();
   }
-  if (bits_.Read(static_cast<int>(end - bits_.bit())) != 0)
-    return Bad("padding after its group is not zero");
-  return absl::OkStatus();
+  if (bits_.bit() > end || end - bits_.bit() >= 8)
+    return Bad(absl::StrCat("its group ends at bit ", bits_.bit(), ", its size says ", end));
+  return Bad("padding after its group is not zero");
 }
 
 }  // namespace distro

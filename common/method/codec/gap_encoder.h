@@ -1,179 +1,329 @@
 // Writes bodies of the gap codec (gap_codec.h): what the formats share.
+//
+//   GapEncoder<Format> encoder;                       // of one thread
+//   for (...) encoder.AddBlock(...);                  // in order
+//   EncodeGapBody<Format>({&encoder}, /*threads=*/1, &body);
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
-#include "common/base/bytes.h"
+#include "absl/types/span.h"
+#include "common/base/parallel.h"
 #include "common/method/codec/bit_stream.h"
 #include "common/method/codec/gap_model.h"
 
 namespace distro {
-
-template <typename Entries>
-uint32_t BlockCount(const Entries& entries, int64_t block) {
-  return entries.offsets[block + 1] - entries.offsets[block];
-}
-
-// The runs of plain entries of a group, each as long as possible.
-template <typename Plain, typename Sink>
-class PlainRuns {
- public:
-  // Of entries begin .. end-1.
-  PlainRuns(uint32_t begin, uint32_t end, Sink* sink) : next_(begin), end_(end), sink_(sink) {}
-
-  // Before an entry: passes the run that begins there to the sink.
-  template <typename IsPlain>
-  void Before(uint32_t entry, IsPlain is_plain) {
-    if (entry != next_) return;
-    const uint32_t most = std::min(end_, entry + Plain::kLargest);
-    uint32_t i = entry;
-    while (i < most && is_plain(i)) ++i;
-    const bool ended = i - entry < Plain::kLargest;
-    sink_->template Number<Plain>(i - entry);
-    other_ = ended ? i : UINT32_MAX;
-    next_ = ended ? i + 1 : i;
-  }
-  bool Ends(uint32_t entry) const { return entry == other_; }
-
- private:
-  uint32_t next_;  // where the next run starts
-  const uint32_t end_;
-  uint32_t other_ = UINT32_MAX;  // the entry that ends the current run
-  Sink* const sink_;
-};
-
-namespace internal {
-
-// Passes the numbers of a body to the sink, in the order of the stream.
-template <template <typename> class Entries, typename Data, typename Sink>
-void Walk(const Data& data, Sink* sink) {
-  const auto blocks = static_cast<int64_t>(data.offsets.size()) - 1;
-  for (int64_t first = 0; first < blocks; first += kGroupBlocks) {
-    const int64_t last = std::min<int64_t>(first + kGroupBlocks, blocks);
-    Entries<Sink> entries(data, first, last, sink);
-    for (int64_t block = first, run_end = first; block < last; ++block) {
-      if (block == run_end) {
-        while (run_end < last && BlockCount(data, run_end) == BlockCount(data, block)) ++run_end;
-        sink->template Number<Repeats>(static_cast<uint32_t>(run_end - block - 1));
-        sink->template Number<Counts>(BlockCount(data, block));
-      }
-      entries.Block(block);
-    }
-    sink->EndGroup();
-  }
-}
-
-// First pass: counts symbols. Gaps, one per entry, are counted by value.
-template <typename Format>
-class Counter {
- public:
-  template <typename Kind>
-  void Number(uint32_t number) {
-    ++model_.template of<Kind>()[BucketFor<Kind>(number).symbol];
-  }
-  void Gap(uint32_t gap, bool /*negative*/) { ++gaps_[gap]; }
-  void EndGroup() {}
-
-  // Of all that was counted.
-  GapModel<Format> Model() const {
-    GapModel<Format> model = model_;
-    for (uint32_t gap = 0; gap < gaps_.size(); ++gap)
-      model.template of<Gaps>()[BucketFor<Gaps>(gap).symbol] += gaps_[gap];
-    return model;
-  }
-
- private:
-  GapModel<Format> model_;
-  std::array<uint32_t, kBlockElements> gaps_{};
-};
-
-// The bits of a gap, without the sign bit between code and raw bits: 16 KB for all gaps.
-struct GapBits {
-  uint32_t bits : 20;
-  uint32_t sign_at : 6;
-  uint32_t length : 6;
-};
-static_assert(sizeof(GapBits) == sizeof(uint32_t));
-static_assert(kMaxCodeLength + 1 + kRawBits<Gaps> <= 20);
-
-// Second pass: writes groups and their sizes.
-template <typename Format>
-class GroupWriter {
- public:
-  // Appends to `body`; the sizes go to (*body)[sizes...], which exists.
-  GroupWriter(const GapCodeLengths<Format>& lengths, size_t sizes, std::string* body)
-      : lengths_(lengths), body_(body), sizes_(sizes), group_begin_(body->size()), writer_(body) {
-    codes_.ForEach([&]<typename Kind>() {
-      std::ranges::copy(PrefixCodes(lengths.template of<Kind>()),
-                        codes_.template of<Kind>().begin());
-    });
-    for (uint32_t gap = 0; gap < gaps_.size(); ++gap) {
-      const Bucket bucket = BucketFor<Gaps>(gap);
-      const auto code_bits =
-          static_cast<uint32_t>(CodeBits(lengths.template of<Gaps>()[bucket.symbol]));
-      gaps_[gap] = {.bits = codes_.template of<Gaps>()[bucket.symbol] |
-                            static_cast<uint32_t>(Low(gap, bucket.raw_bits) << (code_bits + 1)),
-                    .sign_at = code_bits,
-                    .length = code_bits + 1 + static_cast<uint32_t>(bucket.raw_bits)};
-    }
-  }
-
-  template <typename Kind>
-  void Number(uint32_t number) {
-    const Bucket bucket = BucketFor<Kind>(number);
-    writer_.Write(codes_.template of<Kind>()[bucket.symbol],
-                  CodeBits(lengths_.template of<Kind>()[bucket.symbol]));
-    writer_.Write(Low(number, bucket.raw_bits), bucket.raw_bits);
-  }
-  void Gap(uint32_t gap, bool negative) {
-    const GapBits coded = gaps_[gap];
-    writer_.Write(coded.bits | uint64_t{negative} << coded.sign_at, coded.length);
-  }
-  void EndGroup() {
-    writer_.AlignToByte();
-    const auto size = static_cast<uint32_t>(body_->size() - group_begin_);
-    std::memcpy(body_->data() + sizes_, &size, sizeof(size));
-    sizes_ += sizeof(size);
-    group_begin_ = body_->size();
-  }
-
- private:
-  static uint64_t Low(uint32_t value, int bits) { return value & ((uint64_t{1} << bits) - 1); }
-
-  const GapCodeLengths<Format>& lengths_;
-  typename Format::template Of<PerSymbol<uint16_t>::Member> codes_;
-  std::array<GapBits, kBlockElements> gaps_;
-  std::string* const body_;
-  size_t sizes_;
-  size_t group_begin_;
-  BitWriter writer_;
-};
-
-}  // namespace internal
-
-// Appends the body of a segment's data, sparse by block. Entries<Sink>(data, first, last, sink) has
-// Block(block), which passes the numbers of a block of the group first .. last-1 to the sink.
-template <typename Format, template <typename> class Entries, typename Data>
-void EncodeGapBody(const Data& data, std::string* body) {
-  internal::Counter<Format> counter;
-  internal::Walk<Entries>(data, &counter);
-  const GapCodeLengths<Format> lengths = LengthsOf<Format>(counter.Model());
-  body->append(EncodeTables<Format>(lengths));
-  const size_t sizes = body->size();
-  body->append(4 * size_t{GroupsOf(data.offsets.size() - 1)}, '\0');
-  internal::GroupWriter<Format> writer(lengths, sizes, body);
-  internal::Walk<Entries>(data, &writer);
-}
 
 // The most bits of a number.
 template <typename Kind>
 inline constexpr uint64_t kNumberBits = kMaxCodeLength + kRawBits<Kind>;
 inline constexpr uint64_t kRunBits = kNumberBits<Repeats> + kNumberBits<Counts>;
 inline constexpr uint64_t kGapBits = kNumberBits<Gaps> + 1;
+
+namespace internal {
+
+// The bits of a number.
+struct CodedNumber {
+  uint32_t bits : 22;
+  uint32_t length : 10;
+};
+static_assert(sizeof(CodedNumber) == sizeof(uint32_t));
+
+// Calls work(gap, symbol, range of the symbol) for every gap.
+template <typename Work>
+void ForEachGap(Work work) {
+  for (uint32_t symbol = 0; symbol < kSymbols<Gaps>; ++symbol) {
+    const BucketRange range = RangeOf<Gaps::kMantissa>(symbol);
+    for (uint32_t raw = 0; raw < 1u << range.raw_bits; ++raw)
+      work(range.first + raw, symbol, range);
+  }
+}
+static_assert(RangeOf<Gaps::kMantissa>(kSymbols<Gaps> - 1).first +
+                  (1u << RangeOf<Gaps::kMantissa>(kSymbols<Gaps> - 1).raw_bits) ==
+              kBlockElements);
+
+// Codes of a body: immutable. A loop over entries finds each number in a table.
+template <typename Format>
+class GapCodes {
+ public:
+  using Plain = typename Format::Plain;
+  using Other = typename Format::Other;
+  // Numbers of entries that are not plain, plus 1, that the table has.
+  static constexpr uint32_t kOthers = std::min(Other::kLargest + 2, 64u);
+
+  explicit GapCodes(const GapCodeLengths<Format>& lengths) : lengths_(lengths) {
+    codes_.ForEach([&]<typename Kind>() {
+      std::ranges::copy(PrefixCodes(lengths.template of<Kind>()),
+                        codes_.template of<Kind>().begin());
+    });
+    ForEachGap([&](uint32_t gap, uint32_t symbol, BucketRange range) {
+      const auto code_bits = static_cast<uint32_t>(CodeBits(lengths.template of<Gaps>()[symbol]));
+      const uint32_t bits = codes_.template of<Gaps>()[symbol] | (gap - range.first)
+                                                                     << (code_bits + 1);
+      const uint32_t length = code_bits + 1 + static_cast<uint32_t>(range.raw_bits);
+      gaps_[gap] = {.bits = bits, .length = length};
+      gaps_[gap + kBlockElements] = {.bits = bits | 1u << code_bits, .length = length};
+    });
+    for (uint32_t i = 0; i < runs_.size(); ++i) runs_[i] = Coded<Plain>(i);
+    others_[0] = {};
+    for (uint32_t i = 1; i < others_.size(); ++i) others_[i] = Coded<Other>(i - 1);
+  }
+
+  template <typename Kind>
+  CodedNumber Coded(uint32_t number) const {
+    static_assert(kNumberBits<Kind> <= 22 && kGapBits <= 22);
+    const Bucket bucket = BucketFor<Kind>(number);
+    const auto raw_bits = static_cast<uint32_t>(bucket.raw_bits);
+    const auto code_bits =
+        static_cast<uint32_t>(CodeBits(lengths_.template of<Kind>()[bucket.symbol]));
+    const uint32_t raw = number & ((1u << raw_bits) - 1);
+    return {.bits = codes_.template of<Kind>()[bucket.symbol] | raw << code_bits,
+            .length = code_bits + raw_bits};
+  }
+  // Of a gap, plus kBlockElements if the entry is negative: the sign follows the code.
+  CodedNumber Gap(uint32_t gap_and_sign) const { return gaps_[gap_and_sign]; }
+  CodedNumber Run(uint32_t entries) const { return runs_[entries]; }
+  // Of an entry whose number plus 1 is `other`; no bits for 0, a plain entry.
+  CodedNumber Number(uint32_t other) const {
+    if (kOthers <= Other::kLargest + 1 && other >= kOthers) return Coded<Other>(other - 1);
+    return others_[other];
+  }
+
+ private:
+  const GapCodeLengths<Format>& lengths_;
+  typename Format::template Of<PerSymbol<uint16_t>::Member> codes_;
+  std::array<CodedNumber, 2 * kBlockElements> gaps_;
+  std::array<CodedNumber, Plain::kLargest + 1> runs_;
+  std::array<CodedNumber, kOthers> others_;
+};
+
+}  // namespace internal
+
+// The blocks of some groups, as numbers: counts their symbols as they are added, so that a body
+// needs one more pass over its entries. Not thread-safe.
+template <typename Format>
+class GapEncoder {
+ public:
+  // `blocks`: about how many will be added; memory for all is reserved after a group of them.
+  explicit GapEncoder(uint64_t blocks) : blocks_(blocks) {}
+
+  // Adds a block with `count` entries at ascending positions [count]. negative(i): 1 if entry i is,
+  // else 0. number(i): 0 for a plain entry, else its number plus 1. `of_block`: the number before
+  // the entries, in a format that has one; unused without entries. The first block begins a group.
+  template <typename Negative, typename NumberOf>
+  void AddBlock(uint32_t count, const uint16_t* positions, Negative negative, NumberOf number,
+                uint32_t of_block = 0) {
+    if (counts_.size() % kGroupBlocks == 0) StartGroup();
+    counts_.push_back(count);
+    if (count == 0) return;
+    if constexpr (kHasOfBlock) of_blocks_.push_back(of_block);
+    AddEntries(count, positions, negative, number);
+  }
+
+  uint64_t blocks() const { return counts_.size(); }
+  // How often each symbol occurs. Nothing is added afterwards.
+  GapModel<Format> Finish();
+  // Appends the groups to `groups`, and the bytes of each, u32, to `sizes`. Requires Finish().
+  void Write(const internal::GapCodes<Format>& codes, std::string* sizes,
+             std::string* groups) const;
+
+ private:
+  using Plain = typename Format::Plain;
+  using Other = typename Format::Other;
+  static constexpr bool kHasOfBlock = !std::same_as<typename Format::OfBlock, void>;
+  static constexpr uint32_t kOthers = internal::GapCodes<Format>::kOthers;
+  // Where the bits of an entry begin: its gap, its sign, whether a run begins with it, number(i).
+  static constexpr uint32_t kSign = 12, kBegins = 13, kNumber = 14;
+  static_assert(kBlockElements == 1 << kSign && Other::kLargest + 1 < 1 << (32 - kNumber));
+
+  template <typename Negative, typename NumberOf>
+  void AddEntries(uint32_t count, const uint16_t* positions, Negative negative, NumberOf number);
+  void StartGroup() {
+    EndRun();
+    if (counts_.size() == kGroupBlocks)
+      entries_.reserve(entries_.size() * GroupsOf(blocks_) * 9 / 8);
+  }
+  void EndRun() {
+    if (run_ > 0) runs_[runs_ended_++] = static_cast<uint16_t>(run_);
+    run_ = 0;
+    begins_ = 1;
+  }
+  // The bits of entry after entry.
+  struct EntryBits {
+    const internal::GapCodes<Format>* codes;
+    const uint32_t* entry;
+    const uint16_t* run;  // the first that has not begun
+
+    uint64_t operator()(uint32_t* length);
+  };
+  // Calls run(first, end) for each run of blocks of the group that begins with block `first`.
+  template <typename Run>
+  void ForEachRun(size_t first, Run run) const;
+
+  uint64_t blocks_;
+  std::vector<uint32_t> counts_;     // [blocks]
+  std::vector<uint32_t> of_blocks_;  // of blocks with entries
+  std::vector<uint32_t> entries_;
+  std::vector<uint16_t> runs_;  // plain entries of each that has ended; longer than these
+  size_t runs_ended_ = 0;
+  uint32_t run_ = 0;     // plain entries so far of the current run
+  uint32_t begins_ = 1;  // 1: a run begins with the next entry
+  // How often each gap and number(i) occurs. Entries in turn: to add to one number several times in
+  // succession takes longer.
+  std::array<std::array<uint32_t, kBlockElements>, 2> gaps_{};
+  std::array<std::array<uint32_t, kOthers>, 4> others_{};
+  GapModel<Format> model_;  // of larger ones
+};
+
+template <typename Format>
+template <typename Negative, typename NumberOf>
+void GapEncoder<Format>::AddEntries(uint32_t count, const uint16_t* positions, Negative negative,
+                                    NumberOf number) {
+  const size_t first = entries_.size();
+  entries_.resize(first + count);
+  // Each entry can end a run, EndRun() too, and Write() reads one more.
+  if (runs_.size() < runs_ended_ + count + 2) runs_.resize(2 * (runs_ended_ + count + 2));
+  uint32_t* const entries = entries_.data() + first;
+  uint16_t* run_end = runs_.data() + runs_ended_;
+  uint32_t next = 0, run = run_, begins = begins_;
+  // Without branches: which entries are plain is not foreseeable.
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t gap = positions[i] - next, other = number(i);
+    entries[i] =
+        gap | static_cast<uint32_t>(negative(i)) << kSign | begins << kBegins | other << kNumber;
+    next = uint32_t{positions[i]} + 1;
+    ++gaps_[i % 2][gap];
+    if (kOthers <= Other::kLargest + 1 && other >= kOthers)
+      ++model_.template of<Other>()[BucketFor<Other>(other - 1).symbol];
+    else
+      ++others_[i % 4][other];
+    run += other == 0 ? 1 : 0;
+    begins = static_cast<uint32_t>(other != 0) | static_cast<uint32_t>(run == Plain::kLargest);
+    *run_end = static_cast<uint16_t>(run);
+    run_end += begins;
+    run &= begins - 1;
+  }
+  runs_ended_ = static_cast<size_t>(run_end - runs_.data());
+  run_ = run;
+  begins_ = begins;
+}
+
+template <typename Format>
+GapModel<Format> GapEncoder<Format>::Finish() {
+  EndRun();
+  GapModel<Format> model = model_;
+  const auto count = [&model]<typename Kind>(uint32_t number, uint64_t times) {
+    model.template of<Kind>()[BucketFor<Kind>(number).symbol] += times;
+  };
+  internal::ForEachGap([&](uint32_t gap, uint32_t symbol, BucketRange /*range*/) {
+    model.template of<Gaps>()[symbol] += gaps_[0][gap] + gaps_[1][gap];
+  });
+  for (const auto& others : others_) {
+    for (uint32_t i = 1; i < others.size(); ++i) count.template operator()<Other>(i - 1, others[i]);
+  }
+  for (size_t i = 0; i < runs_ended_; ++i) count.template operator()<Plain>(runs_[i], 1);
+  if constexpr (kHasOfBlock) {
+    for (const uint32_t number : of_blocks_)
+      count.template operator()<typename Format::OfBlock>(number, 1);
+  }
+  for (size_t first = 0; first < counts_.size(); first += kGroupBlocks) {
+    ForEachRun(first, [&](size_t begin, size_t end) {
+      count.template operator()<Repeats>(static_cast<uint32_t>(end - begin - 1), 1);
+      count.template operator()<Counts>(counts_[begin], 1);
+    });
+  }
+  return model;
+}
+
+template <typename Format>
+template <typename Run>
+void GapEncoder<Format>::ForEachRun(size_t first, Run run) const {
+  const size_t last = std::min<size_t>(first + kGroupBlocks, counts_.size());
+  for (size_t begin = first, end = first; begin < last; begin = end) {
+    while (end < last && counts_[end] == counts_[begin]) ++end;
+    run(begin, end);
+  }
+}
+
+template <typename Format>
+inline uint64_t GapEncoder<Format>::EntryBits::operator()(uint32_t* length) {
+  static_assert(kNumberBits<Plain> + kGapBits + kNumberBits<Other> <= BitWriter::kMostBits);
+  const uint32_t of = *entry++;
+  if (of >> kBegins == 0) [[likely]] {  // plain, within a run
+    const internal::CodedNumber gap = codes->Gap(of);
+    *length = gap.length;
+    return gap.bits;
+  }
+  const uint32_t begins = of >> kBegins & 1;
+  const internal::CodedNumber plain = codes->Run(*run), gap = codes->Gap(of % (2 * kBlockElements)),
+                              other = codes->Number(of >> kNumber);
+  run += begins;
+  // Without a branch: it is not foreseeable.
+  uint64_t bits = plain.bits & (0 - begins);
+  *length = plain.length & (0 - begins);
+  bits |= uint64_t{gap.bits} << *length;
+  *length += gap.length;
+  bits |= uint64_t{other.bits} << *length;
+  *length += other.length;
+  return bits;
+}
+
+template <typename Format>
+void GapEncoder<Format>::Write(const internal::GapCodes<Format>& codes, std::string* sizes,
+                               std::string* groups) const {
+  BitWriter writer(groups);
+  const auto write = [&]<typename Kind>(uint32_t number) {
+    const internal::CodedNumber coded = codes.template Coded<Kind>(number);
+    writer.Write(coded.bits, coded.length);
+  };
+  const uint32_t* of_block = of_blocks_.data();
+  EntryBits next = {.codes = &codes, .entry = entries_.data(), .run = runs_.data()};
+  for (size_t first = 0; first < counts_.size(); first += kGroupBlocks) {
+    const size_t begin = groups->size();
+    ForEachRun(first, [&](size_t block, size_t end) {
+      const uint32_t count = counts_[block];
+      write.template operator()<Repeats>(static_cast<uint32_t>(end - block - 1));
+      write.template operator()<Counts>(count);
+      for (; count > 0 && block < end; ++block) {
+        if constexpr (kHasOfBlock) write.template operator()<typename Format::OfBlock>(*of_block++);
+        next = writer.WriteEach(count, next);
+      }
+    });
+    writer.AlignToByte();
+    const auto size = static_cast<uint32_t>(groups->size() - begin);
+    sizes->append(reinterpret_cast<const char*>(&size), sizeof(size));
+  }
+}
+
+// Appends the body of the blocks of all encoders, in order, with a thread an encoder, at most
+// `threads`. Requires that every encoder but the last has whole groups, and threads >= 1.
+template <typename Format>
+void EncodeGapBody(absl::Span<GapEncoder<Format>* const> encoders, int threads, std::string* body) {
+  const auto each = [&](auto work) {
+    RunParallel(threads, static_cast<int64_t>(encoders.size()),
+                [&](int /*thread*/, int64_t i) { work(i); });
+  };
+  std::vector<GapModel<Format>> models(encoders.size());
+  each([&](int64_t i) { models[i] = encoders[i]->Finish(); });
+  GapModel<Format> model;
+  for (const GapModel<Format>& of : models) AddModel<Format>(of, &model);
+  const GapCodeLengths<Format> lengths = LengthsOf<Format>(model);
+  const internal::GapCodes<Format> codes(lengths);
+  std::vector<std::string> sizes(encoders.size()), groups(encoders.size());
+  each([&](int64_t i) { encoders[i]->Write(codes, &sizes[i], &groups[i]); });
+  body->append(EncodeTables<Format>(lengths));
+  for (const std::string& of : sizes) body->append(of);
+  for (std::string& of : groups) {
+    body->append(of);
+    of = {};
+  }
+}
 
 // Tables take at most 6 bits per symbol: for a length or for one unused symbol (12 for two). A
 // group adds its size and at most a byte of padding.

@@ -118,10 +118,11 @@ struct PerSymbol {
 };
 
 // The contents of a body: a format has its own kinds of numbers. Most entries are plain; Plain
-// counts runs of them, and Other is the number that an entry has which ends a run.
+// counts runs of them, and Other is the number that an entry has which ends a run. A block with
+// entries begins with a number of the kind OfBlock, unless it is void.
 //
 //   struct Format {
-//     using Plain = ...;  using Other = ...;      // kinds
+//     using Plain = ...;  using Other = ...;  using OfBlock = ...;      // kinds
 //     template <template <typename> class Member>
 //     using Of = OfKinds<Member, Repeats, Counts, Gaps, ..., Plain, Other>;
 //     struct Block;                               // one block's entries: count, positions, ...

@@ -40,52 +40,107 @@ void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t>
   }
 }
 
-void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
-                           absl::Span<const int8_t> signs, int64_t scale, int weight) {
-  const int64_t value = weight * scale;
+void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> entries,
+                           int64_t scale, int weight) {
+  const std::array<int64_t, 2> values = {weight * scale, -weight * scale};
   const bool whole = extent.Contains(kBlockElements - 1);
   // A block with fewer than K elements inside its tensor fills its record with others.
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (whole || extent.Contains(positions[i])) AddOne(positions[i], signs[i] * value, weight);
+  for (const uint16_t entry : entries) {
+    const uint32_t position = entry % kBlockElements;
+    if (whole || extent.Contains(position))
+      AddOne(position, values[entry / kBlockElements], weight);
+  }
+}
+
+template <typename Put>
+inline void DeltaAccumulator::TakeSums(Put put) {
+  for (uint32_t word = 0; word < touched_.size(); ++word) {
+    for (uint64_t bits = std::exchange(touched_[word], 0); bits != 0; bits &= bits - 1) {
+      const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
+      put(position, std::exchange(sums_[position], {}));
+    }
   }
 }
 
 void DeltaAccumulator::EmitBlock(DeltaMeans* means) {
-  const size_t begin = means->positions.size();
-  size_t sent = 0;
-  for (const uint64_t word : touched_) sent += static_cast<size_t>(std::popcount(word));
-  means->positions.resize(begin + sent);
-  means->values.resize(begin + sent);
-  size_t end = begin;
-  for (uint32_t word = 0; word < touched_.size(); ++word) {
-    for (uint64_t bits = std::exchange(touched_[word], 0); bits != 0; bits &= bits - 1) {
-      const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
-      const Sum sum = std::exchange(sums_[position], {});
-      // The floor limits what a single sender moves alone.
-      const int64_t divisor = rule_.divisor == Divisor::kAll
-                                  ? rule_.weights
-                                  : std::max(sum.weight, rule_.least_senders);
-      means->positions[end] = position;
-      means->values[end] = rounding_.Mean(sum.value, divisor);
-      // A sum that cancels is not sent, and stays in the senders' error buffers.
-      end += means->values[end] != 0 ? 1 : 0;
-    }
+  TakeSums([&](uint16_t position, const Sum& sum) {
+    const int64_t mean = rounding_.Mean(sum.value, DivisorOf(sum));
+    if (mean == 0) return;  // It is not sent, and stays in the senders' error buffers.
+    means->positions.push_back(position);
+    means->values.push_back(mean);
+  });
+  means->offsets.push_back(static_cast<uint32_t>(means->positions.size()));
+}
+
+void DeltaAccumulator::MakeBounds(uint64_t divisor, const LevelBounds& levels, SumBounds* bounds) {
+  bounds->key = KeyOf(divisor);
+  // The mean floor((2 |S| + D) / (2 D)) is at least m exactly when 2 |S| >= D (2 m - 1).
+  for (int level = 0; level < kLevels; ++level) {
+    const uint64_t twice = divisor * static_cast<uint64_t>(2 * levels.Least(level) - 1);
+    bounds->least[level] = (twice + 1) / 2;
   }
-  means->positions.resize(end);
-  means->values.resize(end);
-  means->offsets.push_back(static_cast<uint32_t>(end));
+}
+
+template <typename Product>
+inline uint32_t DeltaAccumulator::TakeMagnitudes(DeltaBlock* block, Magnitude* largest,
+                                                 uint32_t* not_zero) {
+  uint32_t sent = 0;
+  TakeSums([&](uint16_t position, const Sum& sum) {
+    const Magnitude of = {.sum = static_cast<uint64_t>(std::abs(sum.value)),
+                          .divisor = static_cast<uint64_t>(DivisorOf(sum))};
+    magnitudes_[sent] = of;
+    block->positions[sent] = position;
+    block->signs[sent] = static_cast<int8_t>(sum.value < 0 ? -1 : 1);
+    *not_zero += 2 * of.sum >= of.divisor ? 1 : 0;
+    if (Product{of.sum} * largest->divisor > Product{largest->sum} * of.divisor) *largest = of;
+    ++sent;
+  });
+  return sent;
+}
+
+uint32_t DeltaAccumulator::EmitLevels(DeltaBlock* block) {
+  ++blocks_;
+  uint32_t not_zero = 0;
+  // The largest mean, as a fraction: fractions are compared by products.
+  Magnitude largest = {.sum = 0, .divisor = 1};
+  // A product is at most N * kMaxScale * N.
+  static_assert(kMaxScale < int64_t{1} << 43);
+  const uint32_t sent = rule_.weights <= 1 << 10
+                            ? TakeMagnitudes<uint64_t>(block, &largest, &not_zero)
+                            : TakeMagnitudes<absl::uint128>(block, &largest, &not_zero);
+  block->code = CoveringScale(
+      rounding_.Mean(static_cast<int64_t>(largest.sum), static_cast<int64_t>(largest.divisor)));
+  const LevelBounds levels(block->code);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < sent; ++i) {
+    const auto [sum, divisor] = magnitudes_[i];
+    SumBounds& bounds = bounds_[divisor % bounds_.size()];
+    if (bounds.key != KeyOf(divisor)) MakeBounds(divisor, levels, &bounds);
+    uint8_t level = 0;
+    if (sum < bounds.least[0]) {
+      for (const uint64_t least : bounds.least) level += sum < least ? 1 : 0;
+    }
+    block->positions[count] = block->positions[i];
+    block->signs[count] = block->signs[i];
+    block->levels[count] = level;
+    // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
+    count += level < kLevels ? 1 : 0;
+  }
+  block->count = count;
+  return not_zero;
 }
 
 DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,
                          absl::Span<const BlockExtent> extents, const MeanRule& rule) {
   DeltaMeans means;
   DeltaAccumulator accumulator(rule);
+  std::vector<int64_t> values;
   for (size_t block = 0; block < extents.size(); ++block) {
     for (const auto& [update, weight] : updates) {
       const auto b = static_cast<int64_t>(block);
       if (update->empty(b)) continue;
-      accumulator.Add(extents[block], update->PositionsOf(b), update->SignsOf(b),
-                      ScaleOf(update->codes[block]), weight);
+      update->ValuesOf(b, &values);
+      accumulator.Add(extents[block], update->PositionsOf(b), values, weight);
     }
     accumulator.EmitBlock(&means);
   }
@@ -132,40 +187,37 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
 
 DeltaResult RoundToLevels(const DeltaMeans& means) {
   DeltaResult result;
-  AppendLevels(means, &result);
+  DeltaBlock block;
+  const auto append = [&block](const auto& values, auto* all) {
+    all->insert(all->end(), values.begin(), values.begin() + block.count);
+  };
+  for (int64_t b = 0; b < means.blocks(); ++b) {
+    RoundBlock(means, b, &block);
+    append(block.positions, &result.positions);
+    append(block.signs, &result.signs);
+    append(block.levels, &result.levels);
+    result.codes.push_back(block.code);
+    result.offsets.push_back(static_cast<uint32_t>(result.positions.size()));
+  }
   return result;
 }
 
-void AppendLevels(const DeltaMeans& means, DeltaResult* result) {
-  size_t kept = result->positions.size();
-  const size_t most = kept + means.positions.size();
-  result->positions.resize(most);
-  result->signs.resize(most);
-  result->levels.resize(most);
-  std::array<int64_t, kBlockElements> magnitudes;
-  std::array<uint8_t, kBlockElements> levels;
-  for (int64_t block = 0; block < means.blocks(); ++block) {
-    const uint32_t begin = means.offsets[block], count = means.offsets[block + 1] - begin;
-    int64_t largest = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-      magnitudes[i] = std::abs(means.values[begin + i]);
-      largest = std::max(largest, magnitudes[i]);
-    }
-    const uint8_t code = CoveringScale(largest);
-    LevelBounds(code).LevelsOf(magnitudes.data(), count, levels.data());
-    for (uint32_t i = 0; i < count; ++i) {
-      result->positions[kept] = means.positions[begin + i];
-      result->signs[kept] = static_cast<int8_t>(means.values[begin + i] < 0 ? -1 : 1);
-      result->levels[kept] = levels[i];
-      // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
-      kept += levels[i] < kLevels ? 1 : 0;
-    }
-    result->codes.push_back(code);
-    result->offsets.push_back(static_cast<uint32_t>(kept));
+void RoundBlock(const DeltaMeans& means, int64_t block, DeltaBlock* result) {
+  const uint32_t begin = means.offsets[block], end = means.offsets[block + 1];
+  int64_t largest = 0;
+  for (uint32_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(means.values[i]));
+  result->code = CoveringScale(largest);
+  const LevelBounds levels(result->code);
+  uint32_t count = 0;
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint8_t level = levels.LevelOf(std::abs(means.values[i]));
+    result->positions[count] = means.positions[i];
+    result->signs[count] = static_cast<int8_t>(means.values[i] < 0 ? -1 : 1);
+    result->levels[count] = level;
+    // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
+    count += level < kLevels ? 1 : 0;
   }
-  result->positions.resize(kept);
-  result->signs.resize(kept);
-  result->levels.resize(kept);
+  result->count = count;
 }
 
 }  // namespace distro

@@ -7,6 +7,7 @@
 //   DeltaResult result = RoundToLevels(means);                    // what everybody downloads
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/method/deltas/scale.h"
 #include "common/method/deltas/update.h"
 #include "common/model/layout/matrix.h"
 
@@ -75,8 +77,8 @@ class MeanRounding {
   std::vector<uint64_t> reciprocals_;  // [D]: floor((2^64 - 1) / D); 0 has none
 };
 
-// Sums one block at a time in 64 KB of scratch memory, of which it touches only positions that were
-// sent. Not thread-safe.
+// Sums one block at a time in 150 KB of scratch memory, of which it touches only what was sent. Not
+// thread-safe.
 class DeltaAccumulator {
  public:
   explicit DeltaAccumulator(const MeanRule& rule) : rule_(rule), rounding_(rule.weights) {}
@@ -86,12 +88,15 @@ class DeltaAccumulator {
   // at most kMaxDeltaWeights.
   void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
            absl::Span<const int64_t> values, int weight);
-  // The same for the values sign * `scale`.
-  void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
-           absl::Span<const int8_t> signs, int64_t scale, int weight);
+  // The same for values of magnitude `scale`: entries are position + kBlockElements * negative.
+  void Add(const BlockExtent& extent, absl::Span<const uint16_t> entries, int64_t scale,
+           int weight);
 
   // Appends the block's means to `means`. The scratch is empty again afterwards.
   void EmitBlock(DeltaMeans* means);
+  // The same as RoundBlock() of these means, without making them: compares sums with those of the
+  // levels. Returns how many means are not 0.
+  uint32_t EmitLevels(DeltaBlock* block);
 
  private:
   // The sum of a position and the weights of who sent it, C: together, so that adding touches one
@@ -107,10 +112,40 @@ class DeltaAccumulator {
     touched_[position / 64] |= uint64_t{1} << (position % 64);
   }
 
+  // The floor limits what a single sender moves alone.
+  int64_t DivisorOf(const Sum& sum) const {
+    return rule_.divisor == Divisor::kAll ? rule_.weights
+                                          : std::max(sum.weight, rule_.least_senders);
+  }
+  // Calls put(position, sum) for every touched position in order; none is touched afterwards.
+  template <typename Put>
+  void TakeSums(Put put);
+
+  // |S| and divisor of a mean.
+  struct Magnitude {
+    uint64_t sum;
+    uint64_t divisor;
+  };
+  // The least |S| of each level, for a divisor and the block's scale.
+  struct SumBounds {
+    uint64_t key = 0;
+    std::array<uint64_t, kLevels> least;
+  };
+  uint64_t KeyOf(uint64_t divisor) const { return blocks_ << 20 | divisor; }
+  void MakeBounds(uint64_t divisor, const LevelBounds& levels, SumBounds* bounds);
+  // Moves the sums of a block to it and to magnitudes_; returns how many. Product holds that of two
+  // weights and a scale.
+  template <typename Product>
+  uint32_t TakeMagnitudes(DeltaBlock* block, Magnitude* largest, uint32_t* not_zero);
+
   const MeanRule rule_;
   const MeanRounding rounding_;
   std::array<Sum, kBlockElements> sums_{};
   std::array<uint64_t, kBlockElements / 64> touched_{};
+  // Of EmitLevels:
+  std::array<Magnitude, kBlockElements> magnitudes_;
+  std::array<SumBounds, 256> bounds_;  // of the newest divisor with this remainder
+  uint64_t blocks_ = 0;                // so far
 };
 
 struct WeightedDelta {
@@ -131,7 +166,7 @@ DeltaMeans KeepLargest(const DeltaMeans& means, int keep, uint64_t run_seed, Rou
 // The result to send: the smallest code that covers the block's largest |r|, and each position's
 // level. Drops positions of level kLevels.
 DeltaResult RoundToLevels(const DeltaMeans& means);
-// Appends the blocks to `result`.
-void AppendLevels(const DeltaMeans& means, DeltaResult* result);
+// A block of it.
+void RoundBlock(const DeltaMeans& means, int64_t block, DeltaBlock* result);
 
 }  // namespace distro

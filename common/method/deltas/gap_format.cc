@@ -1,10 +1,12 @@
 #include "common/method/deltas/gap_format.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/method/codec/gap_codec.h"
+#include "common/method/deltas/gap_encoder.h"
 
 namespace distro {
 
@@ -18,7 +20,7 @@ absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) 
   if (state_.format.code < 0 || state_.format.code >= kScaleCodes)
     return Bad(absl::StrCat("scale code ", state_.format.code, " is outside 0..", kScaleCodes - 1));
   block->code = static_cast<uint8_t>(state_.format.code);
-  const auto put = [block](uint32_t entry, uint32_t position, uint64_t sign) {
+  const auto put = [block](uint32_t entry, uint32_t position, uint32_t sign) {
     block->positions[entry] = static_cast<uint16_t>(position);
     block->signs[entry] = static_cast<int8_t>(1 - 2 * static_cast<int>(sign));  // without a branch
   };
@@ -48,38 +50,6 @@ absl::Status GapDecoder<DeltaFormat>::ReadEntries(GapBlock<DeltaFormat>* block) 
 template class GapBody<DeltaFormat>;
 template class GapDecoder<DeltaFormat>;
 
-namespace {
-
-// Passes the entries of a group's blocks to the sink, in order.
-template <typename Sink>
-class DeltaWalk {
- public:
-  DeltaWalk(const DeltaResult& deltas, int64_t first, int64_t last, Sink* sink)
-      : deltas_(deltas), zeros_(deltas.offsets[first], deltas.offsets[last], sink), sink_(sink) {}
-
-  void Block(int64_t block) {
-    if (BlockCount(deltas_, block) == 0) return;
-    const int difference = deltas_.codes[block] - code_;
-    code_ = deltas_.codes[block];
-    sink_->template Number<Scales>(ZigZag(difference));
-    uint32_t next = 0;
-    for (uint32_t i = deltas_.offsets[block]; i < deltas_.offsets[block + 1]; ++i) {
-      zeros_.Before(i, [&](uint32_t at) { return deltas_.levels[at] == 0; });
-      sink_->Gap(deltas_.positions[i] - next, deltas_.signs[i] < 0);
-      if (zeros_.Ends(i)) sink_->template Number<Levels>(deltas_.levels[i] - 1u);
-      next = uint32_t{deltas_.positions[i]} + 1;
-    }
-  }
-
- private:
-  const DeltaResult& deltas_;
-  int code_ = 0;
-  PlainRuns<Zeros, Sink> zeros_;
-  Sink* const sink_;
-};
-
-}  // namespace
-
 // Not in the unnamed namespace: DecodeGapBody finds it by its argument.
 static void Append(const GapBlock<DeltaFormat>& block, DeltaResult* deltas) {
   deltas->positions.insert(deltas->positions.end(), block.positions.begin(),
@@ -91,8 +61,32 @@ static void Append(const GapBlock<DeltaFormat>& block, DeltaResult* deltas) {
   deltas->offsets.push_back(static_cast<uint32_t>(deltas->positions.size()));
 }
 
+void DeltaGapEncoder::AddBlock(uint32_t count, uint8_t code, const uint16_t* positions,
+                               const int8_t* signs, const uint8_t* levels) {
+  if (gaps_.blocks() % kGroupBlocks == 0) code_ = 0;
+  const uint32_t difference = ZigZag(code - code_);
+  if (count > 0) code_ = code;
+  gaps_.AddBlock(
+      count, positions, [signs](uint32_t i) { return signs[i] < 0 ? 1 : 0; },
+      [levels](uint32_t i) { return uint32_t{levels[i]}; }, difference);
+}
+
+void EncodeDeltaGaps(absl::Span<DeltaGapEncoder> encoders, int threads, std::string* body) {
+  std::vector<GapEncoder<DeltaFormat>*> gaps;
+  for (DeltaGapEncoder& encoder : encoders) gaps.push_back(&encoder.gaps_);
+  EncodeGapBody<DeltaFormat>(gaps, threads, body);
+}
+
 void EncodeDeltaGaps(const DeltaResult& deltas, std::string* body) {
-  EncodeGapBody<DeltaFormat, DeltaWalk>(deltas, body);
+  const auto blocks = static_cast<uint64_t>(deltas.blocks());
+  DeltaGapEncoder encoder(blocks);
+  for (uint64_t block = 0; block < blocks; ++block) {
+    const uint32_t first = deltas.offsets[block];
+    encoder.AddBlock(deltas.offsets[block + 1] - first, deltas.codes[block],
+                     deltas.positions.data() + first, deltas.signs.data() + first,
+                     deltas.levels.data() + first);
+  }
+  EncodeDeltaGaps(absl::MakeSpan(&encoder, 1), /*threads=*/1, body);
 }
 
 uint64_t MaxDeltaBodyBytes(uint64_t blocks, uint64_t max_entries) {

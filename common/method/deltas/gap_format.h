@@ -36,16 +36,12 @@ struct Levels {  // level - 1; exact
 struct DeltaFormat {
   using Plain = Zeros;
   using Other = Levels;
+  using OfBlock = Scales;
   template <template <typename> class Member>
   using Of = OfKinds<Member, Repeats, Counts, Gaps, Scales, Zeros, Levels>;
 
-  struct Block {
-    uint32_t count = 0;
-    uint8_t code = 0;                                // of the scale; 0 without entries
-    bool level_zero = true;                          // whether all levels are 0
-    std::array<uint16_t, kBlockElements> positions;  // [count] ascending, below 4096
-    std::array<int8_t, kBlockElements> signs;        // [count] +1 or -1
-    std::array<uint8_t, kBlockElements> levels;      // [count] below kLevels
+  struct Block : DeltaBlock {
+    bool level_zero = true;  // whether all levels are 0
   };
   struct GroupState {
     int code = 0;  // of the last block that has entries

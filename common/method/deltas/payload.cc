@@ -1,25 +1,19 @@
 #include "common/method/deltas/payload.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/method/deltas/gap_encoder.h"
 #include "common/method/deltas/gap_format.h"
 #include "common/method/deltas/scale.h"
+#include "common/method/deltas/update_reader.h"
 
 namespace distro {
 namespace {
-
-absl::StatusOr<PayloadView> OpenUpdate(absl::string_view bytes, const PayloadExpectation& expected,
-                                       PayloadKind kind) {
-  DISTRO_RETURN_IF_ERROR(CheckExpectedK(expected.k));
-  return OpenPayload(bytes, expected, kind, expected.k,
-                     MaxDeltaUpdateBytes(expected.blocks, expected.k));
-}
 
 absl::Status CheckCap(uint32_t block, uint8_t code, uint8_t cap) {
   if (code <= cap) return absl::OkStatus();
@@ -55,6 +49,15 @@ std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult
   return FinishPayload(std::move(bytes));
 }
 
+std::string EncodeDeltaResult(const PayloadIdentity& identity, absl::Span<DeltaGapEncoder> encoders,
+                              int threads) {
+  uint64_t blocks = 0;
+  for (const DeltaGapEncoder& encoder : encoders) blocks += encoder.blocks();
+  std::string bytes = StartPayload(identity, PayloadKind::kDeltaResult, 0, blocks);
+  EncodeDeltaGaps(encoders, threads, &bytes);
+  return FinishPayload(std::move(bytes));
+}
+
 std::string EncodeDenseDeltaResult(const PayloadIdentity& identity, const DenseResult& result) {
   std::string bytes = StartPayload(identity, PayloadKind::kDenseDeltaResult, 0, result.blocks());
   AppendDenseResult(result, &bytes);
@@ -65,17 +68,30 @@ absl::Status ValidateDeltaUpdate(absl::string_view bytes, const PayloadExpectati
                                  absl::Span<const uint8_t> caps) {
   if (IsDense(expected.k)) return ValidateDenseUpdate(bytes, expected, caps);
   DISTRO_ASSIGN_OR_RETURN(DeltaUpdateReader reader, DeltaUpdateReader::Create(bytes, expected));
-  for (uint32_t i = 0; i < expected.blocks; ++i) {
-    DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const block, reader.NextBlock());
-    DISTRO_RETURN_IF_ERROR(CheckCap(i, block->code, caps[i]));
+  std::vector<SentGroup> groups;
+  uint32_t block = 0;
+  for (uint32_t left = GroupsOf(expected.blocks); left > 0; left -= groups.size()) {
+    groups.resize(std::min(left, DeltaUpdateReader::kGroupsAtOnce));
+    DISTRO_RETURN_IF_ERROR(reader.NextGroups(absl::MakeSpan(groups)));
+    for (const SentGroup& group : groups) {
+      for (uint32_t i = 0; i < group.blocks; ++i, ++block)
+        DISTRO_RETURN_IF_ERROR(CheckCap(block, group.codes[i], caps[block]));
+    }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<PayloadView> OpenDeltaUpdate(absl::string_view payload,
+                                            const PayloadExpectation& expected, PayloadKind kind) {
+  DISTRO_RETURN_IF_ERROR(CheckExpectedK(expected.k));
+  return OpenPayload(payload, expected, kind, expected.k,
+                     MaxDeltaUpdateBytes(expected.blocks, expected.k));
 }
 
 absl::StatusOr<DenseUpdate> OpenDenseUpdate(absl::string_view payload,
                                             const PayloadExpectation& expected) {
   DISTRO_ASSIGN_OR_RETURN(const PayloadView view,
-                          OpenUpdate(payload, expected, PayloadKind::kDenseDeltaUpdate));
+                          OpenDeltaUpdate(payload, expected, PayloadKind::kDenseDeltaUpdate));
   return DenseUpdate::Open(view.body, view.header.blocks);
 }
 
@@ -101,75 +117,17 @@ uint64_t MaxDeltaResultBytes(uint64_t blocks, int max_entries) {
   return kPayloadFramingBytes + MaxDeltaBodyBytes(blocks, std::min(max_entries, kBlockElements));
 }
 
-DeltaUpdateReader::DeltaUpdateReader(std::shared_ptr<const GapBody<DeltaFormat>> body, int k,
-                                     uint32_t first_group)
-    : k_(k),
-      whole_(first_group == 0),
-      next_(first_group * kGroupBlocks),
-      decoder_(std::move(body), first_group),
-      block_(std::make_unique<GapBlock<DeltaFormat>>()) {}
-
-absl::StatusOr<DeltaUpdateReader> DeltaUpdateReader::Create(absl::string_view payload,
-                                                            const PayloadExpectation& expected,
-                                                            uint32_t first_group) {
-  DISTRO_ASSIGN_OR_RETURN(const PayloadView view,
-                          OpenUpdate(payload, expected, PayloadKind::kDeltaUpdate));
-  DISTRO_ASSIGN_OR_RETURN(std::shared_ptr<const GapBody<DeltaFormat>> body,
-                          GapBody<DeltaFormat>::Open(view.body, view.header.blocks));
-  return DeltaUpdateReader(std::move(body), expected.k, first_group);
-}
-
-absl::StatusOr<const GapBlock<DeltaFormat>*> DeltaUpdateReader::NextBlock() {
-  DISTRO_RETURN_IF_ERROR(decoder_.NextBlock(block_.get()));
-  DISTRO_RETURN_IF_ERROR(CheckBlock());
-  ++next_;
-  // Only a reader that began with the first group has counted every symbol.
-  if (whole_ && next_ == decoder_.body().blocks())
-    DISTRO_RETURN_IF_ERROR(decoder_.body().CheckModel(decoder_.model()));
-  return block_.get();
-}
-
-absl::Status DeltaUpdateReader::CheckBlock() const {
-  const uint32_t count = block_->count;
-  if (count != 0 && count != static_cast<uint32_t>(k_)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("block ", next_, ": ", count, " entries, an update has 0 or ", k_));
-  }
-  if (block_->level_zero) return absl::OkStatus();
-  const auto* const above = std::find_if(block_->levels.begin(), block_->levels.begin() + count,
-                                         [](uint8_t level) { return level != 0; });
-  return absl::InvalidArgumentError(
-      absl::StrCat("block ", next_, ": level ", *above, ", an update has 0"));
-}
-
 namespace {
 
-// The entries of some blocks of one payload, decoded. One payload's blocks are decoded together,
-// and then those of all payloads added block by block: so neither the decoder's tables nor the sums
-// leave the cache.
-struct DecodedBlocks {
-  std::vector<uint16_t> positions;           // [blocks, k]
-  std::vector<int8_t> signs;                 // [blocks, k]
-  std::array<int64_t, kGroupBlocks> scales;  // 0: the record is empty
-  size_t next = 0;                           // entry that is added next
-};
+// With more entries of a block in all payloads, groups are decoded one by one: several at once
+// would take more than 64 MB a thread.
+constexpr size_t kMostAtOnce = 1 << 15;
 
-absl::Status DecodeGroup(uint32_t first, uint32_t end, size_t payload, DeltaUpdateReader* reader,
-                         SentBlockVisitor visitor, DecodedBlocks* decoded) {
-  decoded->positions.clear();
-  decoded->signs.clear();
-  decoded->next = 0;
-  for (uint32_t block = first; block < end; ++block) {
-    DISTRO_ASSIGN_OR_RETURN(const GapBlock<DeltaFormat>* const sent, reader->NextBlock());
-    visitor(payload, block, *sent);
-    decoded->scales[block - first] = sent->count == 0 ? 0 : ScaleOf(sent->code);
-    const auto count = static_cast<ptrdiff_t>(sent->count);
-    decoded->positions.insert(decoded->positions.end(), sent->positions.begin(),
-                              sent->positions.begin() + count);
-    decoded->signs.insert(decoded->signs.end(), sent->signs.begin(), sent->signs.begin() + count);
-  }
-  return absl::OkStatus();
-}
+// What is decoded of a payload.
+struct SentPart {
+  std::vector<SentGroup> groups;
+  const uint16_t* entry = nullptr;  // of a group, those that are added next
+};
 
 }  // namespace
 
@@ -189,7 +147,7 @@ absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payload
                                   const PayloadExpectation& expected,
                                   absl::Span<const BlockExtent> extents, const MeanRule& rule,
                                   GroupRange range, SentBlockVisitor sent,
-                                  BlockMeansVisitor combined) {
+                                  BlockSumsVisitor combined) {
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
   std::vector<DeltaUpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {
@@ -200,27 +158,34 @@ absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payload
   }
   const auto k = static_cast<size_t>(expected.k);
   DeltaAccumulator accumulator(rule);
-  DeltaMeans means;
-  std::vector<DecodedBlocks> decoded(payloads.size());
-  for (uint32_t group = range.first; group < range.first + range.count; ++group) {
-    const uint32_t first = group * kGroupBlocks;
-    const uint32_t end = std::min(expected.blocks, first + kGroupBlocks);
+  std::vector<SentPart> parts(payloads.size());
+  const uint32_t at_once =
+      payloads.size() * k <= kMostAtOnce ? DeltaUpdateReader::kGroupsAtOnce : 1;
+  for (uint32_t group = range.first, end = range.first + range.count; group < end;) {
+    const uint32_t some = std::min(end - group, at_once);
+    // One payload's groups are decoded together, and then those of all payloads added block by
+    // block: so neither the decoder's tables nor the sums leave the cache.
     for (size_t i = 0; i < readers.size(); ++i) {
-      const absl::Status status = DecodeGroup(first, end, i, &readers[i], sent, &decoded[i]);
+      parts[i].groups.resize(some);
+      const absl::Status status = readers[i].NextGroups(absl::MakeSpan(parts[i].groups));
       if (!status.ok()) return Annotate(status, absl::StrCat("payload ", i));
     }
-    for (uint32_t block = first; block < end; ++block) {
-      for (size_t i = 0; i < readers.size(); ++i) {
-        DecodedBlocks& of = decoded[i];
-        const int64_t scale = of.scales[block - first];
-        if (scale == 0) continue;
-        accumulator.Add(extents[block], absl::MakeSpan(of.positions).subspan(of.next, k),
-                        absl::MakeSpan(of.signs).subspan(of.next, k), scale, payloads[i].weight);
-        of.next += k;
+    for (uint32_t g = 0; g < some; ++g, ++group) {
+      for (SentPart& part : parts) part.entry = part.groups[g].entries.data();
+      const uint32_t first = group * kGroupBlocks;
+      for (uint32_t block = first; block < std::min(expected.blocks, first + kGroupBlocks);
+           ++block) {
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const SentGroup& of = parts[i].groups[g];
+          if (of.empty[block - first]) continue;
+          const uint8_t code = of.codes[block - first];
+          sent(i, block, code);
+          accumulator.Add(extents[block], absl::MakeConstSpan(parts[i].entry, k), ScaleOf(code),
+                          payloads[i].weight);
+          parts[i].entry += k;
+        }
+        combined(block, accumulator);
       }
-      means.Clear();
-      accumulator.EmitBlock(&means);
-      combined(block, means);
     }
   }
   return absl::OkStatus();

@@ -6,7 +6,7 @@
 //   std::string sent = EncodeDeltaUpdate(identity, update);
 //   DISTRO_RETURN_IF_ERROR(ValidateDeltaUpdate(sent, expected, caps));      // at the aggregator
 //   CombineDeltaPayloads(payloads, expected, extents, rule, groups, sent, combined);
-//   std::string result = EncodeDeltaResult(identity, result);  // of what `combined` appended
+//   std::string result = EncodeDeltaResult(identity, encoders, threads);
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,15 @@
 
 namespace distro {
 
+class DeltaGapEncoder;
+
 // Requires a valid update.
 std::string EncodeDeltaUpdate(const PayloadIdentity& identity, const DeltaUpdate& update);
 // Of a run with K below 4096. Requires a valid result.
 std::string EncodeDeltaResult(const PayloadIdentity& identity, const DeltaResult& result);
+// The same of the blocks of all encoders (gap_encoder.h), on at most `threads` threads.
+std::string EncodeDeltaResult(const PayloadIdentity& identity, absl::Span<DeltaGapEncoder> encoders,
+                              int threads);
 // Of a run with K = 4096. Requires a valid result.
 std::string EncodeDenseDeltaResult(const PayloadIdentity& identity, const DenseResult& result);
 
@@ -38,6 +43,10 @@ std::string EncodeDenseDeltaResult(const PayloadIdentity& identity, const DenseR
 // expected block.
 absl::Status ValidateDeltaUpdate(absl::string_view bytes, const PayloadExpectation& expected,
                                  absl::Span<const uint8_t> caps);
+
+// The framing of an update payload. InvalidArgument names the field that differs.
+absl::StatusOr<PayloadView> OpenDeltaUpdate(absl::string_view payload,
+                                            const PayloadExpectation& expected, PayloadKind kind);
 
 // The update of a run with K = 4096; it borrows the payload. InvalidArgument: not a canonical
 // encoding, or a field differs. Does not check caps.
@@ -55,32 +64,6 @@ absl::StatusOr<DeltaResult> DecodeDeltaResult(absl::string_view bytes,
 uint64_t MaxDeltaUpdateBytes(uint64_t blocks, int k);
 uint64_t MaxDeltaResultBytes(uint64_t blocks, int max_entries = kBlockElements);
 
-// A cursor over an update payload that is not dense; holds one block of 16 KB. Not thread-safe.
-// Borrows the payload.
-class DeltaUpdateReader {
- public:
-  // Starts at a group of kGroupBlocks blocks. Checks everything but the body. InvalidArgument names
-  // the field that differs. Requires a group of the segment.
-  static absl::StatusOr<DeltaUpdateReader> Create(absl::string_view payload,
-                                                  const PayloadExpectation& expected,
-                                                  uint32_t first_group = 0);
-
-  // The next block; `count` is 0 if the record is empty, else K, and all levels are 0. Valid until
-  // the next call. InvalidArgument: the body is not a canonical encoding; errors that only the
-  // whole body shows are returned with the last block. Requires that a block is left.
-  absl::StatusOr<const GapBlock<DeltaFormat>*> NextBlock();
-
- private:
-  DeltaUpdateReader(std::shared_ptr<const GapBody<DeltaFormat>> body, int k, uint32_t first_group);
-  absl::Status CheckBlock() const;
-
-  int k_;
-  bool whole_;
-  uint32_t next_;
-  GapDecoder<DeltaFormat> decoder_;
-  std::unique_ptr<GapBlock<DeltaFormat>> block_;
-};
-
 struct WeightedDeltaPayload {
   absl::string_view bytes;  // borrowed; an update that ValidateDeltaUpdate passes
   int weight = 1;           // n_w, 1 or more
@@ -96,20 +79,19 @@ struct GroupRange {
   uint32_t count = 0;
 };
 
-// Called for every block of every payload, with the payload's number.
-using SentBlockVisitor =
-    absl::FunctionRef<void(size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent)>;
-// Called for every block in order, with its means alone; they are forgotten afterwards.
-using BlockMeansVisitor = absl::FunctionRef<void(uint32_t block, const DeltaMeans& means)>;
+// Called for every block that a payload sends, with the payload's number.
+using SentBlockVisitor = absl::FunctionRef<void(size_t payload, uint32_t block, uint8_t code)>;
+// Called for every block in order, with its sums, which it takes.
+using BlockSumsVisitor = absl::FunctionRef<void(uint32_t block, DeltaAccumulator& sums)>;
 
-// The means of a segment's updates, block by block through one DeltaAccumulator. Their order does
-// not matter; positions outside the tensors are ignored. InvalidArgument: a payload is not valid
-// (the message starts with its number), or CheckWeights refuses the weights. Requires an extent for
-// each expected block, and payloads that are not dense.
+// Sums a segment's updates, block by block in one DeltaAccumulator. Their order does not matter;
+// positions outside the tensors are ignored. InvalidArgument: a payload is not valid (the message
+// starts with its number), or CheckWeights refuses the weights. Requires an extent for each
+// expected block, and payloads that are not dense.
 absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
                                   const PayloadExpectation& expected,
                                   absl::Span<const BlockExtent> extents, const MeanRule& rule,
                                   GroupRange range, SentBlockVisitor sent,
-                                  BlockMeansVisitor combined);
+                                  BlockSumsVisitor combined);
 
 }  // namespace distro

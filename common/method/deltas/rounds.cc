@@ -1,6 +1,7 @@
 #include "common/method/deltas/rounds.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -12,9 +13,11 @@
 #include "common/method/base/combine_parts.h"
 #include "common/method/deltas/caps.h"
 #include "common/method/deltas/dense_combine.h"
+#include "common/method/deltas/gap_encoder.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/scale.h"
 #include "common/method/deltas/step.h"
+#include "common/method/deltas/update_reader.h"
 
 namespace distro {
 namespace {
@@ -40,7 +43,7 @@ struct GroupCounts {
   }
 };
 struct CombinedGroups {
-  DeltaResult result;
+  DeltaGapEncoder result;
   GroupCounts counts;
 };
 
@@ -56,6 +59,33 @@ absl::StatusOr<std::vector<DenseUpdate>> OpenAll(const PayloadExpectation& expec
   }
   return updates;
 }
+
+// A group of an update as PairCounts takes its blocks.
+class UnpackedGroup {
+ public:
+  UnpackedGroup() = default;
+  UnpackedGroup(const SentGroup& group, int k) : k_(static_cast<size_t>(k)), empty_(group.empty) {
+    for (const uint16_t entry : group.entries) {
+      positions_.push_back(SentPosition(entry));
+      signs_.push_back(static_cast<int8_t>(SentNegative(entry) ? -1 : 1));
+    }
+  }
+
+  // Of block after block; valid as long as this.
+  SentSigns NextBlock() {
+    if (empty_[block_++]) return {};
+    const SentSigns sent = {.positions = absl::MakeSpan(positions_).subspan(entry_, k_),
+                            .signs = absl::MakeSpan(signs_).subspan(entry_, k_)};
+    entry_ += k_;
+    return sent;
+  }
+
+ private:
+  size_t k_ = 0, block_ = 0, entry_ = 0;
+  std::array<bool, kGroupBlocks> empty_{};
+  std::vector<uint16_t> positions_;
+  std::vector<int8_t> signs_;
+};
 
 class DeltaRounds final : public RoundMethod {
  public:
@@ -141,8 +171,8 @@ class DeltaRounds final : public RoundMethod {
                                  GroupRange range, DenseResult* result) const;
   // The result of a segment; `counts` has those of the parts that the threads combined. DataLoss as
   // Combine.
-  absl::StatusOr<DeltaResult> CombineSparse(const SegmentInput& input, int threads,
-                                            std::vector<GroupCounts>* counts) const;
+  absl::StatusOr<std::vector<DeltaGapEncoder>> CombineSparse(
+      const SegmentInput& input, int threads, std::vector<GroupCounts>* counts) const;
   // The same with K = 4096.
   absl::StatusOr<DenseResult> CombineDense(const SegmentInput& input, int threads,
                                            std::vector<GroupCounts>* counts) const;
@@ -158,40 +188,50 @@ class DeltaRounds final : public RoundMethod {
 
 absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& input,
                                                           GroupRange range) const {
-  CombinedGroups groups = {.result = {}, .counts = NoCounts(input)};
-  const bool top = config_.download() == v1::DOWNLOAD_MODE_TOP;
-  const auto kept = static_cast<int>(config_.kept_votes_per_block());
+  CombinedGroups groups = {.result = DeltaGapEncoder(uint64_t{range.count} * kGroupBlocks),
+                           .counts = NoCounts(input)};
+  const auto kept = config_.download() == v1::DOWNLOAD_MODE_TOP
+                        ? std::optional(static_cast<int>(config_.kept_votes_per_block()))
+                        : std::nullopt;
   const int64_t first_block = layout_->SegmentFirstBlock(input.expected.segment);
+  DeltaBlock levels;
+  DeltaMeans means;
   const absl::Status status = CombineDeltaPayloads(
       input.payloads, input.expected, input.extents, RuleOf(input.weights), range,
-      [&](size_t payload, uint32_t block, const GapBlock<DeltaFormat>& sent) {
-        if (sent.count != 0) groups.counts.AddCode(payload, input.tensors[block], sent.code);
+      [&](size_t payload, uint32_t block, uint8_t code) {
+        groups.counts.AddCode(payload, input.tensors[block], code);
       },
-      [&](uint32_t block, const DeltaMeans& means) {
-        groups.counts.entries += means.values.size();
-        // The largest before levels, whose rounding would make ties of different means.
-        AppendLevels(top ? KeepLargest(means, kept, config_.seed(), input.expected.round,
-                                       first_block + block)
-                         : means,
-                     &groups.result);
+      [&](uint32_t block, DeltaAccumulator& sums) {
+        if (!kept.has_value()) {
+          groups.counts.entries += sums.EmitLevels(&levels);
+        } else {
+          means.Clear();
+          sums.EmitBlock(&means);
+          groups.counts.entries += means.values.size();
+          // The largest before levels, whose rounding would make ties of different means.
+          means =
+              KeepLargest(means, *kept, config_.seed(), input.expected.round, first_block + block);
+          RoundBlock(means, 0, &levels);
+        }
+        groups.result.AddBlock(levels);
       });
   if (!status.ok()) return Damaged(status);
   return groups;
 }
 
-absl::StatusOr<DeltaResult> DeltaRounds::CombineSparse(const SegmentInput& input, int threads,
-                                                       std::vector<GroupCounts>* counts) const {
+absl::StatusOr<std::vector<DeltaGapEncoder>> DeltaRounds::CombineSparse(
+    const SegmentInput& input, int threads, std::vector<GroupCounts>* counts) const {
   const std::vector<GroupRange> ranges = Cut(input.expected.blocks, threads, kLeastGroupsOfThread);
   std::vector<absl::StatusOr<CombinedGroups>> parts(ranges.size());
   RunParallel(threads, static_cast<int64_t>(ranges.size()),
               [&](int /*thread*/, int64_t i) { parts[i] = CombineGroups(input, ranges[i]); });
-  std::vector<DeltaResult> results;
+  std::vector<DeltaGapEncoder> results;
   for (absl::StatusOr<CombinedGroups>& groups : parts) {
     DISTRO_RETURN_IF_ERROR(groups.status());
     counts->push_back(std::move(groups->counts));
     results.push_back(std::move(groups->result));
   }
-  return Concatenate(std::move(results));
+  return results;
 }
 
 GroupCounts DeltaRounds::CombineDenseGroups(const SegmentInput& input,
@@ -262,9 +302,10 @@ absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
     combined = clock.MonotonicNow();
     FinishResult(EncodeDenseDeltaResult(identity, all), &result);
   } else {
-    DISTRO_ASSIGN_OR_RETURN(const DeltaResult all, CombineSparse(input, threads, &counts));
+    DISTRO_ASSIGN_OR_RETURN(std::vector<DeltaGapEncoder> all,
+                            CombineSparse(input, threads, &counts));
     combined = clock.MonotonicNow();
-    FinishResult(EncodeDeltaResult(identity, all), &result);
+    FinishResult(EncodeDeltaResult(identity, absl::MakeSpan(all), threads), &result);
   }
   result.combine_time = combined - start;
   result.encode_time = clock.MonotonicNow() - combined;
@@ -292,16 +333,20 @@ absl::StatusOr<PairCounts> DeltaRounds::CompareSparse(
     readers.push_back(*std::move(reader));
   }
   PairCounts pairs(payloads.size());
+  std::vector<UnpackedGroup> unpacked(payloads.size());
   std::vector<SentSigns> sent(payloads.size());
-  for (const BlockExtent& extent : extents) {
+  for (uint32_t first = 0; first < expected.blocks; first += kGroupBlocks) {
     for (size_t i = 0; i < payloads.size(); ++i) {
-      const absl::StatusOr<const GapBlock<DeltaFormat>*> read = readers[i].NextBlock();
-      if (!read.ok()) return Damaged(read.status());
-      const GapBlock<DeltaFormat>& of = **read;
-      sent[i] = {.positions = absl::MakeSpan(of.positions).first(of.count),
-                 .signs = absl::MakeSpan(of.signs).first(of.count)};
+      SentGroup group;
+      const absl::Status status = readers[i].NextGroups(absl::MakeSpan(&group, 1));
+      if (!status.ok()) return Damaged(status);
+      unpacked[i] = UnpackedGroup(group, expected.k);
     }
-    pairs.AddBlock(extent, sent);
+    const uint32_t end = std::min(expected.blocks, first + kGroupBlocks);
+    for (uint32_t block = first; block < end; ++block) {
+      for (size_t i = 0; i < payloads.size(); ++i) sent[i] = unpacked[i].NextBlock();
+      pairs.AddBlock(extents[block], sent);
+    }
   }
   return pairs;
 }

@@ -83,6 +83,10 @@ class LevelBounds {
     for (const int32_t least : least_) level += part < least ? 1 : 0;
     return level;
   }
+  // The least magnitude of level `level` or a lower one. Requires level < kLevels.
+  int64_t Least(int level) const {
+    return ((int64_t{least_[level]} << shift_) + (1 << kLevelBits) - 1) >> kLevelBits;
+  }
   // Sets levels[i] to that of magnitudes[i], i < count, as above.
   void LevelsOf(const int64_t* magnitudes, size_t count, uint8_t* levels) const;
 

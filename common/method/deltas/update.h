@@ -2,6 +2,7 @@
 // (docs/algorithm.md, "Deltas"). Plain data and its validation.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -55,6 +56,15 @@ struct DeltaResult {
 
   int64_t blocks() const { return static_cast<int64_t>(codes.size()); }
   bool operator==(const DeltaResult&) const = default;
+};
+
+// A block of a result, in arrays of which `count` are used.
+struct DeltaBlock {
+  uint32_t count = 0;
+  uint8_t code = 0;                                // 0 without entries
+  std::array<uint16_t, kBlockElements> positions;  // ascending, below 4096
+  std::array<int8_t, kBlockElements> signs;        // +1 or -1
+  std::array<uint8_t, kBlockElements> levels;      // below kLevels
 };
 
 // Converts an update to a result with the same entries and codes, all levels 0, and no entries in

@@ -36,36 +36,6 @@ absl::Status GapDecoder<VoteFormat>::ReadEntries(GapBlock<VoteFormat>* block) {
 template class GapBody<VoteFormat>;
 template class GapDecoder<VoteFormat>;
 
-namespace {
-
-// Passes the entries of a group's blocks to the sink, in order.
-template <typename Sink>
-class VoteWalk {
- public:
-  VoteWalk(const Votes& votes, int64_t first, int64_t last, Sink* sink)
-      : votes_(votes), ones_(votes.offsets[first], votes.offsets[last], sink), sink_(sink) {}
-
-  void Block(int64_t block) {
-    uint32_t next = 0;
-    for (uint32_t i = votes_.offsets[block]; i < votes_.offsets[block + 1]; ++i) {
-      ones_.Before(i, [&](uint32_t at) { return std::abs(votes_.values[at]) == 1; });
-      sink_->Gap(votes_.positions[i] - next, votes_.values[i] < 0);
-      if (ones_.Ends(i)) {
-        const auto magnitude = static_cast<uint32_t>(std::abs(votes_.values[i]));
-        sink_->template Number<Magnitudes>(magnitude - 2);
-      }
-      next = uint32_t{votes_.positions[i]} + 1;
-    }
-  }
-
- private:
-  const Votes& votes_;
-  PlainRuns<Ones, Sink> ones_;
-  Sink* const sink_;
-};
-
-}  // namespace
-
 // Not in the unnamed namespace: DecodeGapBody finds it by its argument.
 static void Append(const GapBlock<VoteFormat>& block, Votes* votes) {
   votes->positions.insert(votes->positions.end(), block.positions.begin(),
@@ -76,7 +46,17 @@ static void Append(const GapBlock<VoteFormat>& block, Votes* votes) {
 }
 
 void EncodeVoteGaps(const Votes& votes, std::string* body) {
-  EncodeGapBody<VoteFormat, VoteWalk>(votes, body);
+  const size_t blocks = votes.offsets.size() - 1;
+  GapEncoder<VoteFormat> encoder(blocks);
+  for (size_t block = 0; block < blocks; ++block) {
+    const uint32_t first = votes.offsets[block];
+    const int16_t* const values = votes.values.data() + first;
+    encoder.AddBlock(
+        votes.offsets[block + 1] - first, votes.positions.data() + first,
+        [values](uint32_t i) { return values[i] < 0 ? 1 : 0; },
+        [values](uint32_t i) { return static_cast<uint32_t>(std::abs(values[i])) - 1; });
+  }
+  EncodeGapBody<VoteFormat>({&encoder}, /*threads=*/1, body);
 }
 
 uint64_t MaxVoteBodyBytes(uint64_t blocks, uint64_t max_entries, uint64_t max_sum) {

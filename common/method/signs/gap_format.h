@@ -30,6 +30,7 @@ struct Magnitudes {  // |V| - 2
 struct VoteFormat {
   using Plain = Ones;
   using Other = Magnitudes;
+  using OfBlock = void;
   template <template <typename> class Member>
   using Of = OfKinds<Member, Repeats, Counts, Gaps, Ones, Magnitudes>;
 

@@ -7,6 +7,7 @@
 #include "bench/wire/random_deltas.h"
 #include "common/method/deltas/gap_format.h"
 #include "common/method/deltas/scale.h"
+#include "common/method/deltas/update_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/combined_deltas.h"
@@ -150,6 +151,46 @@ TEST(DeltaPayloadTest, FlippedBytesAreCaught) {
       EncodeDeltaResult(kIdentity, RandomDeltaResult(3, 4, 20, 1)),
       [](const std::string& bytes) { return DecodeDeltaResult(bytes, Expect(20, 0)); },
       [](const DeltaResult& result) { return EncodeDeltaResult(kIdentity, result); });
+}
+
+// Groups are read several at a time. Some blocks have no entries, and one group has none.
+TEST(DeltaPayloadTest, GroupsReadTogetherAreThoseReadAlone) {
+  constexpr uint32_t kBlocks = 6 * kGroupBlocks + 9;
+  for (const int k : {3, 100}) {
+    DeltaUpdate update = RandomDelta(k, kBlocks, 1, {.hot = 0.5});
+    const auto clear = [&](uint32_t block) {
+      std::fill_n(update.positions.begin() + block * k, k, uint16_t{0});
+      std::fill_n(update.signs.begin() + block * k, k, int8_t{0});
+      update.codes[block] = 0;
+    };
+    for (uint32_t block = kGroupBlocks; block < 2 * kGroupBlocks; ++block) clear(block);
+    for (uint32_t block = 2 * kGroupBlocks - 1; block < kBlocks; block += 50) clear(block);
+    const std::string bytes = EncodeDeltaUpdate(kIdentity, update);
+    EXPECT_TRUE(Decode(bytes, kBlocks, k).value() == update);
+
+    const auto read = [&](const std::string& payload, size_t at_once) {
+      absl::StatusOr<DeltaUpdateReader> reader =
+          DeltaUpdateReader::Create(payload, Expect(kBlocks, k));
+      absl::Status status = reader.status();
+      std::vector<SentGroup> groups(GroupsOf(kBlocks));
+      for (size_t g = 0; status.ok() && g < groups.size(); g += at_once)
+        status = reader->NextGroups(absl::MakeSpan(groups).subspan(g, at_once));
+      return status;
+    };
+    EXPECT_EQ(read(bytes, 1), absl::OkStatus());
+    EXPECT_EQ(read(bytes, 7), absl::OkStatus());
+    int refused = 0;
+    for (size_t i = 40; i < bytes.size(); i += bytes.size() / 100) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ 1 << i % 8);
+      damaged = FixChecksum(std::move(damaged));
+      const absl::Status alone = read(damaged, 1);
+      EXPECT_EQ(read(damaged, 7), alone) << "byte " << i;
+      EXPECT_TRUE(alone.ok() || absl::IsInvalidArgument(alone)) << alone;
+      refused += alone.ok() ? 0 : 1;
+    }
+    EXPECT_GT(refused, 10);
+  }
 }
 
 // Results in an update's place: a count or level that an update cannot have.
