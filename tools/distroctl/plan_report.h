@@ -32,7 +32,7 @@ inline constexpr MethodFigures kDeltasFigures = {.number = v1::METHOD_DELTAS,
                                                  .name = "deltas",
                                                  .local_steps = true,
                                                  .cpus_only = true,
-                                                 .seconds_a_position = 56e-9};
+                                                 .seconds_a_position = 42e-9};
 inline constexpr MethodFigures kSignsFigures = {
     .number = v1::METHOD_SIGNS, .name = "signs", .overlaps = true, .seconds_a_position = 38e-9};
 
