@@ -160,7 +160,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const Choice choice = kChoices[data[0] % std::size(kChoices)];
   const bool frame = (data[0] & 0x80) == 0;
-  const uint32_t blocks = data[1] + (data[0] & 0x40 ? 256 : 0);
+  // Four groups are read together: with the second bit of it there are as many.
+  const uint32_t blocks = data[1] + (data[0] & 0x40 ? 256 : 0) + (data[0] & 0x20 ? 1024 : 0);
   const absl::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
   // Of a result, K is not in the header.
   const int k = choice.kind == PayloadKind::kDenseDeltaResult ? 0 : choice.k;

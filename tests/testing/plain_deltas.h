@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/base/bitmap.h"
 #include "common/base/status_macros.h"
 #include "common/method/deltas/payload.h"

@@ -1,5 +1,5 @@
-// Defines the templates of gap_decoder.h. Included only where a format specialises
-// GapDecoder::ReadEntries and instantiates GapBody and GapDecoder.
+// Defines the templates of gap_decoder.h. Included only by plain_groups.h, and where a format
+// specialises GapDecoder::ReadEntries and instantiates GapBody and GapDecoder.
 #pragma once
 
 #include <algorithm>

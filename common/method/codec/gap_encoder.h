@@ -1,6 +1,6 @@
 // Writes bodies of the gap codec (gap_codec.h): what the formats share.
 //
-//   GapEncoder<Format> encoder;                       // of one thread
+//   GapEncoder<Format> encoder(blocks);               // of one thread
 //   for (...) encoder.AddBlock(...);                  // in order
 //   EncodeGapBody<Format>({&encoder}, /*threads=*/1, &body);
 #pragma once
@@ -9,7 +9,6 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -321,7 +320,7 @@ void EncodeGapBody(absl::Span<GapEncoder<Format>* const> encoders, int threads, 
   for (const std::string& of : sizes) body->append(of);
   for (std::string& of : groups) {
     body->append(of);
-    of = {};
+    of = std::string();  // frees it
   }
 }
 

@@ -172,29 +172,28 @@ bool TakePlainBlocks(const GapBody<Format>& body, uint32_t count,
 
 // Decodes groups first, first + 1, ... and adds their symbols to `model`. False if a block has
 // other entries, or a group is not what an encoder makes: GapDecoder says what is wrong; then
-// `model` is unchanged, and what was decoded is of no use. Requires groups of the body, and
+// `model` and what was decoded are of no use. Requires groups of the body, and
 // 1 <= count <= kBlockElements.
 template <typename Format, size_t kGroups>
 bool DecodePlainGroups(const GapBody<Format>& body, uint32_t first, uint32_t count,
                        const std::array<PlainGroup, kGroups>& to, GapModel<Format>* model) {
   using Decoder = internal::PlainGroupDecoder<Format>;
-  GapModel<Format> counted;
   std::vector<Decoder> decoders;
+  decoders.reserve(kGroups);
   for (size_t g = 0; g < kGroups; ++g)
     decoders.emplace_back(body, first + static_cast<uint32_t>(g), count, to[g]);
   bool any = false;
   for (Decoder& decoder : decoders) {
-    if (!decoder.NextBlock(&counted)) return false;
+    if (!decoder.NextBlock(model)) return false;
     any |= !decoder.ended();
   }
   if (any && body.template table<Gaps>().empty()) return false;
-  if (!internal::TakePlainBlocks<Format, kGroups>(body, count, decoders.data(), &counted))
+  if (!internal::TakePlainBlocks<Format, kGroups>(body, count, decoders.data(), model))
     return false;
   // Groups with more blocks that are not empty than another.
   for (Decoder& decoder : decoders) {
-    if (!internal::TakePlainBlocks<Format, 1>(body, count, &decoder, &counted)) return false;
+    if (!internal::TakePlainBlocks<Format, 1>(body, count, &decoder, model)) return false;
   }
-  AddModel<Format>(counted, model);
   return true;
 }
 

@@ -2,7 +2,6 @@
 // updates, whose levels are all 0.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -12,7 +11,6 @@
 #include "common/method/codec/gap_model.h"
 #include "common/method/deltas/scale.h"
 #include "common/method/deltas/update.h"
-#include "common/model/layout/matrix.h"
 
 namespace distro {
 

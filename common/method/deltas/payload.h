@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -39,7 +38,7 @@ std::string EncodeDeltaResult(const PayloadIdentity& identity, absl::Span<DeltaG
 std::string EncodeDenseDeltaResult(const PayloadIdentity& identity, const DenseResult& result);
 
 // Checks that an update is a canonical encoding with codes of at most `caps` [blocks].
-// InvalidArgument names the field that differs, or the first invalid block. Requires a cap for each
+// InvalidArgument names the field that differs, or an invalid block. Requires a cap for each
 // expected block.
 absl::Status ValidateDeltaUpdate(absl::string_view bytes, const PayloadExpectation& expected,
                                  absl::Span<const uint8_t> caps);

@@ -337,7 +337,7 @@ absl::StatusOr<PairCounts> DeltaRounds::CompareSparse(
   std::vector<SentSigns> sent(payloads.size());
   for (uint32_t first = 0; first < expected.blocks; first += kGroupBlocks) {
     for (size_t i = 0; i < payloads.size(); ++i) {
-      SentGroup group;
+      SentGroup group = {};
       const absl::Status status = readers[i].NextGroups(absl::MakeSpan(&group, 1));
       if (!status.ok()) return Damaged(status);
       unpacked[i] = UnpackedGroup(group, expected.k);

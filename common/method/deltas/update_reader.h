@@ -10,8 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/method/codec/gap_model.h"
 #include "common/method/codec/payload_framing.h"
 #include "common/method/deltas/gap_format.h"
+#include "common/model/layout/matrix.h"
 
 namespace distro {
 

@@ -224,7 +224,7 @@ TEST_P(CombineDeltasTest, GivesValidResultNearMeans) {
 
 TEST_P(CombineDeltasTest, LevelsAreThoseOfTheMeans) {
   const std::vector<DeltaUpdate> updates = RandomUpdates(4, GetParam().k, extents_);
-  // Also weights whose products have more than 64 bits, and more divisors than are kept.
+  // Also more divisors than are kept.
   for (const std::vector<int>& weights :
        {std::vector{1, 1, 1, 1}, {1, 2, 1, 3}, {257, 513, 1, 256}, {1 << 17, 1, 1 << 18, 99999}}) {
     const int64_t sum = std::accumulate(weights.begin(), weights.end(), int64_t{0});
@@ -313,18 +313,20 @@ TEST(CombineDeltasTest, LevelsChangeWhereTheMeansDo) {
       DeltaAccumulator of_means(rule), of_levels(rule);
       std::vector<uint16_t> positions = {0};
       std::vector<int64_t> values = {ScaleOf(code)};
+      std::vector<int64_t> larger = values;  // by 1, but for the first
       for (int level = 0; level < kLevels; ++level) {
         for (const int64_t more : {-2, -1, 0, 1}) {
           positions.push_back(static_cast<uint16_t>(positions.size()));
           values.push_back(LevelBounds(code).Least(level) + more);
+          larger.push_back(values.back() + 1);
         }
       }
       DeltaMeans means;
       DeltaBlock expected, found;
       for (DeltaAccumulator* const sums : {&of_means, &of_levels}) {
-        // A weight that does not divide what is added gives means that are rounded.
+        // Means of two values that differ by 1 are rounded.
         sums->Add(whole[0], positions, values, weight - weight / 2);
-        if (weight > 1) sums->Add(whole[0], positions, values, weight / 2);
+        if (weight > 1) sums->Add(whole[0], positions, larger, weight / 2);
       }
       of_means.EmitBlock(&means);
       RoundBlock(means, 0, &expected);
@@ -335,6 +337,22 @@ TEST(CombineDeltasTest, LevelsChangeWhereTheMeansDo) {
           << "code " << code << ", weight " << weight;
     }
   }
+}
+
+// Half of the least value is a mean that is rounded to an entry, or to none, as RoundBlock's input
+// says.
+TEST(CombineDeltasTest, CountsHalvesAsTheMeansDo) {
+  const std::vector<BlockExtent> whole(1);
+  const MeanRule rule = {.divisor = Divisor::kAll, .weights = 2};
+  DeltaAccumulator of_means(rule), of_levels(rule);
+  const std::vector<uint16_t> positions = {3, 4, 5};
+  const std::vector<int64_t> values = {1, -1, 2};
+  for (DeltaAccumulator* const sums : {&of_means, &of_levels})
+    sums->Add(whole[0], positions, values, 1);
+  DeltaMeans means;
+  DeltaBlock found;
+  of_means.EmitBlock(&means);
+  EXPECT_EQ(of_levels.EmitLevels(&found), means.values.size());
 }
 
 TEST(CombineDeltasTest, SumsLargestWithoutOverflow) {

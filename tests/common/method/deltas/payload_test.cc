@@ -1,10 +1,13 @@
 #include "common/method/deltas/payload.h"
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
+#include <type_traits>
 
 #include "bench/wire/entropy.h"
 #include "bench/wire/random_deltas.h"
+#include "common/method/deltas/gap_encoder.h"
 #include "common/method/deltas/gap_format.h"
 #include "common/method/deltas/scale.h"
 #include "common/method/deltas/update_reader.h"
@@ -23,6 +26,7 @@ using ::distro::testing::DecodeDeltaUpdate;
 using ::distro::testing::ExpectFlipsAreCaught;
 using ::distro::testing::ExpectTruncationsAreRefused;
 using ::distro::testing::FixChecksum;
+using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
@@ -190,6 +194,110 @@ TEST(DeltaPayloadTest, GroupsReadTogetherAreThoseReadAlone) {
       refused += alone.ok() ? 0 : 1;
     }
     EXPECT_GT(refused, 10);
+  }
+}
+
+// The bits of a group, written by hand.
+struct GroupBits {
+  using Codes = internal::GapCodes<DeltaFormat>;
+  template <typename Kind>
+  void Add(uint32_t number) {
+    writes.push_back([number](const Codes& codes, BitWriter* writer) {
+      const internal::CodedNumber coded = codes.Coded<Kind>(number);
+      writer->Write(coded.bits, coded.length);
+    });
+  }
+  void AddRun(uint32_t blocks, uint32_t count) {
+    Add<Repeats>(blocks - 1);
+    Add<Counts>(count);
+  }
+  // A block of one entry, behind its run.
+  void AddEntry() {
+    Add<Scales>(2);
+    Add<Zeros>(1);
+    Add<Gaps>(5);
+    writes.push_back([](const Codes&, BitWriter* writer) { writer->Write(0, 1); });  // the sign
+  }
+
+  std::vector<std::function<void(const Codes&, BitWriter*)>> writes;
+};
+
+// An update of as many such groups, with tables of all symbols, those of gaps if `gaps`.
+std::string UpdateOf(const GroupBits& group, uint32_t groups, bool gaps) {
+  GapModel<DeltaFormat> model;
+  model.ForEach([&]<typename Kind>() {
+    std::ranges::fill(model.of<Kind>(), gaps || !std::is_same_v<Kind, Gaps> ? 1 : 0);
+  });
+  const GapCodeLengths<DeltaFormat> lengths = LengthsOf<DeltaFormat>(model);
+  const internal::GapCodes<DeltaFormat> codes(lengths);
+  std::string bits;
+  BitWriter writer(&bits);
+  for (const auto& write : group.writes) write(codes, &writer);
+  writer.AlignToByte();
+  const auto size = static_cast<uint32_t>(bits.size());
+  std::string body = EncodeTables<DeltaFormat>(lengths);
+  for (uint32_t g = 0; g < groups; ++g)
+    body.append(reinterpret_cast<const char*>(&size), sizeof(size));
+  for (uint32_t g = 0; g < groups; ++g) body.append(bits);
+  return FinishPayload(
+      StartPayload(kIdentity, PayloadKind::kDeltaUpdate, 1, groups * kGroupBlocks).append(body));
+}
+
+// Whether groups are read alone or together.
+TEST(DeltaPayloadTest, RefusesGroupsThatNoEncoderMakes) {
+  struct Case {
+    std::string fault;
+    GroupBits group;
+    bool gaps = true;
+  };
+  std::vector<Case> cases(5);
+  cases[0].fault = "256 blocks";
+  cases[0].group.AddRun(1, 0);
+  cases[0].group.AddRun(256, 1);
+  for (int b = 0; b < 256; ++b) cases[0].group.AddEntry();
+  cases[1].fault = "gaps";
+  cases[1].group.AddRun(1, 1);
+  cases[1].group.Add<Scales>(2);
+  cases[1].group.Add<Zeros>(1);
+  cases[1].gaps = false;
+  cases[2].fault = "two runs";
+  for (const uint32_t blocks : {1u, 255u}) {
+    cases[2].group.AddRun(blocks, 1);
+    for (uint32_t b = 0; b < blocks; ++b) cases[2].group.AddEntry();
+  }
+  cases[3].fault = "two runs";
+  cases[3].group.AddRun(1, 0);
+  cases[3].group.AddRun(255, 0);
+  cases[4].fault = "entries";
+  cases[4].group.AddRun(256, 2);
+  for (const Case& one : cases) {
+    for (const uint32_t groups : {1u, 4u, 5u}) {
+      const std::string bytes = UpdateOf(one.group, groups, one.gaps);
+      const absl::Status status = Validate(bytes, groups * kGroupBlocks, 1);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << one.fault;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(one.fault));
+    }
+  }
+}
+
+// What several threads have made is what one makes.
+TEST(DeltaPayloadTest, EncodersOfRangesWriteOneBody) {
+  constexpr uint32_t kBlocks = 4 * kGroupBlocks + 100;
+  const DeltaResult result = RandomDeltaResult(3, 5, kBlocks, 8, {.hot = 0.3});
+  const std::string expected = EncodeDeltaResult(kIdentity, result);
+  for (const int threads : {1, 2, 3}) {
+    std::vector<DeltaGapEncoder> encoders;
+    for (const uint32_t first : {0u, 2u, 4u}) {
+      const uint32_t begin = first * kGroupBlocks;
+      const uint32_t end = std::min(begin + 2 * kGroupBlocks, kBlocks);
+      DeltaGapEncoder& encoder = encoders.emplace_back(end - begin);
+      for (uint32_t b = begin; b < end; ++b) {
+        const uint32_t at = result.offsets[b];
+        encoder.AddBlock(result.offsets[b + 1] - at, result.codes[b], &result.positions[at],
+                         &result.signs[at], &result.levels[at]);
+      }
+    }
+    EXPECT_EQ(EncodeDeltaResult(kIdentity, absl::MakeSpan(encoders), threads), expected) << threads;
   }
 }
 

@@ -169,7 +169,15 @@ TEST_F(DeltaRoundsTest, TopKeepsTheLargestOfEachBlock) {
   for (int64_t i = 0; i < Blocks(); ++i) EXPECT_LE(decoded.offsets[i + 1] - decoded.offsets[i], 3u);
 }
 
-TEST_F(DeltaRoundsTest, IgnoresOrderAndThreads) {
+// As many groups of blocks as two threads share.
+class WideDeltaRoundsTest : public DeltaRoundsTest {
+ protected:
+  WideDeltaRoundsTest()
+      : DeltaRoundsTest(*Layout::Create(
+            *Manifest::Create({{"matrix", {4096, 2304}}, {"norm", {40000}}}), 16384)) {}
+};
+
+TEST_F(WideDeltaRoundsTest, IgnoresOrderAndThreads) {
   const std::vector<SharedBytes> some = {Payload(Update(1)), Payload(Update(2)),
                                          Payload(Update(3))};
   const SegmentResult alone = Combine(Config(), some);
