@@ -20,6 +20,7 @@
 #include "server/metrics/call_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/part_metrics.h"
+#include "server/objects/object_routes.h"
 #include "server/round/run_observer.h"
 #include "server/service/call_checks.h"
 #include "server/service/grpc_endpoint.h"
@@ -71,6 +72,7 @@ struct AggregatorServer::Impl {
   absl::Status OpenCredentials();
   absl::Status OpenHost(Disk* disk, std::function<void(absl::Status)> on_fatal);
   absl::Status StartHttp();
+  absl::Status StartObjects();
   std::vector<prometheus::MetricFamily> AllMetrics();
   absl::Status LoadRun();
   absl::Status StartGrpc(std::function<void(absl::Status)> on_fatal);
@@ -98,8 +100,10 @@ struct AggregatorServer::Impl {
   std::unique_ptr<CallChecks> call_checks;
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
+  std::unique_ptr<HttpEndpoint> objects;  // null: not served
   std::unique_ptr<GrpcEndpoint> grpc;
   std::string http_address;
+  std::string objects_address;  // empty: not served
 };
 
 absl::Status AggregatorServer::Impl::OpenCredentials() {
@@ -124,7 +128,9 @@ absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
                                    .lease = options.lease,
                                    .heartbeat_interval = options.heartbeat_interval,
                                    .drain_grace = options.drain_grace,
-                                   .ring_bytes = options.ring_bytes};
+                                   .ring_bytes = options.ring_bytes,
+                                   .serves_objects = !options.objects.empty(),
+                                   .mirrors = options.mirrors};
   host = std::make_unique<RunHost>(std::move(store), clock, log, &observers, rounds,
                                    std::move(on_fatal));
   host->SetFsyncObserver([this](absl::Duration time) { metrics.OnFsync(time); });
@@ -150,6 +156,16 @@ absl::Status AggregatorServer::Impl::StartHttp() {
   DISTRO_ASSIGN_OR_RETURN(http,
                           HttpEndpoint::Start(address.first, address.second, std::move(routes)));
   http_address = JoinAddress(address.first, http->port());
+  return options.objects.empty() ? absl::OkStatus() : StartObjects();
+}
+
+absl::Status AggregatorServer::Impl::StartObjects() {
+  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.objects));
+  const ObjectSources sources{.host = host.get(), .transfers = &metrics, .log = log};
+  DISTRO_ASSIGN_OR_RETURN(objects, HttpEndpoint::Start(address.first, address.second,
+                                                       {ObjectRoute(sources)}, ObjectLimits()));
+  objects_address = JoinAddress(address.first, objects->port());
+  log->Info("serving objects", {{"objects", objects_address}});
   return absl::OkStatus();
 }
 
@@ -254,8 +270,10 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
   DISTRO_RETURN_IF_ERROR(impl->LoadRun());
   DISTRO_RETURN_IF_ERROR(impl->StartGrpc(on_fatal));
   impl->loaded = true;
-  const std::string addresses =
+  std::string addresses =
       absl::StrCat("grpc=", impl->grpc->address(), " http=", impl->http_address);
+  if (!impl->objects_address.empty())
+    absl::StrAppend(&addresses, " objects=", impl->objects_address);
   log->Info("listening", {{"grpc", impl->grpc->address()}, {"http", impl->http_address}});
   if (!options.port_file.empty())
     DISTRO_RETURN_IF_ERROR(WriteFileAtomically(options.port_file, addresses + "\n"));
@@ -268,7 +286,8 @@ AggregatorServer::~AggregatorServer() {
   impl_->SayDraining();
   if (impl_->host != nullptr) impl_->host->Stop();
   if (impl_->grpc != nullptr) impl_->grpc->Stop();
-  impl_->http.reset();  // it uses the others
+  impl_->http.reset();  // these two use the others
+  impl_->objects.reset();
   impl_->grpc.reset();
   impl_->host.reset();
 }
@@ -289,5 +308,6 @@ void AggregatorServer::AwaitDrained() const {
 
 const std::string& AggregatorServer::grpc_address() const { return impl_->grpc->address(); }
 const std::string& AggregatorServer::http_address() const { return impl_->http_address; }
+const std::string& AggregatorServer::objects_address() const { return impl_->objects_address; }
 
 }  // namespace distro::server

@@ -41,6 +41,7 @@ class AggregatorServer {
   // "host:port" as bound.
   const std::string& grpc_address() const;
   const std::string& http_address() const;
+  const std::string& objects_address() const;  // empty: no objects are served
 
  private:
   struct Impl;

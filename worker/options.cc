@@ -5,6 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/thread_count.h"
 #include "common/base/version.h"
+#include "common/client/follow/mirrors.h"
 #include "common/client/options/invite.h"
 
 namespace distro::worker {
@@ -39,6 +40,7 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
   DISTRO_RETURN_IF_ERROR(ValidateCredential(channel.insecure, channel.tls));
   DISTRO_RETURN_IF_ERROR(ValidateConnectTimeout(connect_timeout));
+  DISTRO_RETURN_IF_ERROR(ValidateMirrors(mirrors));
   if (!channel.insecure && name.empty() && state_dir.empty()) {
     return absl::InvalidArgumentError(
         "--name: is required with TLS, the name that the certificate or the token was made for");

@@ -196,6 +196,7 @@ GrpcExchangeOptions ExchangeOptionsOf(const WorkerOptions& options, WorkerMetric
   GrpcExchangeOptions exchange;
   exchange.channel = options.channel;
   exchange.connect_timeout = PatienceOf(options.connect_timeout);
+  exchange.mirrors = options.mirrors;
   exchange.telemetry = [metrics] { return metrics->Telemetry(); };
   return exchange;
 }

@@ -20,6 +20,11 @@ using Sha256Digest = std::array<uint8_t, 32>;
 
 Sha256Digest Sha256(absl::string_view bytes);
 
+// The digest as the bytes that messages have; borrowed.
+inline absl::string_view AsBytes(const Sha256Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
 // SHA-256 of bytes that arrive in pieces. Not thread-safe; Finish() may be called once.
 class Sha256Stream {
  public:

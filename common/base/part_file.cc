@@ -55,7 +55,7 @@ absl::Status PartFile::Clear() {
 
 absl::Status PartFile::Finish(absl::string_view sha256) {
   const Sha256Digest digest = hash_.Finish();
-  if (absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()) != sha256) {
+  if (AsBytes(digest) != sha256) {
     DISTRO_RETURN_IF_ERROR(Clear());
     return absl::InvalidArgumentError(
         absl::StrCat(path_, ": the SHA-256 of what came is ", ToHex(digest)));

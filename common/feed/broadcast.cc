@@ -104,6 +104,8 @@ absl::StatusOr<RingLookup> Broadcast::Next(const Subscriber& subscriber, Cursor*
   }
   if (subscriber.closed && cursor->round >= subscriber.closed_from) return *subscriber.closed;
   RingLookup found = ring_.Find(cursor->round, cursor->index);
+  while (found.frame.segment && found.frame.object != subscriber.objects)
+    found = ring_.Find(cursor->round, ++cursor->index);
   if (end_ && !end_->ok() && found.kind != RingLookup::kFrame) return *end_;
   if (end_ && found.kind == RingLookup::kWait) return absl::OutOfRangeError("the run is done");
   if (found.kind != RingLookup::kFrame) return found;

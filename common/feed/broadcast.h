@@ -45,6 +45,7 @@ class Listener {
 // A subscriber's state in the broadcast.
 struct Subscriber {
   std::string worker;                // empty: a follower without a session
+  bool objects = false;              // gets objects instead of segment frames
   std::atomic<uint64_t> round{0};    // its position, for the lag
   std::weak_ptr<Listener> listener;  // guarded by Broadcast's mutex, as all that follows
   std::optional<absl::Status> closed;
@@ -86,9 +87,9 @@ class Broadcast {
   // Ends the subscriptions of a worker.
   void Close(absl::string_view worker, const absl::Status& status);
 
-  // Returns the frame at the cursor and advances it, also to the next round. kWait: none yet (a
-  // Wake will follow). OutOfRange: all frames were returned and none will follow. Other errors: the
-  // subscription was closed with this status.
+  // Returns the next frame for the subscriber and advances the cursor, also to the next round.
+  // kWait: none yet (a Wake will follow). OutOfRange: all frames were returned and none will follow.
+  // Other errors: the subscription was closed with this status.
   absl::StatusOr<RingLookup> Next(const Subscriber& subscriber, Cursor* cursor);
 
   RoundId head() const;

@@ -57,6 +57,15 @@ std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentI
   return frames;
 }
 
+RoundFrame MakeObjectFrame(EpochId epoch, RoundId round, const v1::SegmentObject& object) {
+  v1::SubscribeRoundsResponse frame = Frame(epoch, round, std::nullopt);
+  *frame.mutable_object() = object;
+  return {.bytes = Serialize(frame),
+          .segment = SegmentId(object.segment()),
+          .segment_end = object.payload_bytes(),
+          .object = true};
+}
+
 RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header) {
   v1::SubscribeRoundsResponse frame = Frame(epoch, round, std::nullopt);
   frame.mutable_commit()->set_header(header.data(), header.size());

@@ -22,8 +22,9 @@ namespace distro {
 // A serialized SubscribeRoundsResponse, and the segment's bytes up to its end.
 struct RoundFrame {
   SharedBytes bytes;
-  std::optional<SegmentId> segment;  // of a segment frame
+  std::optional<SegmentId> segment;  // of a segment frame or object
   uint64_t segment_end = 0;          // bytes of the segment's payload up to the end of this frame
+  bool object = false;               // in the place of the segment's frames
 };
 
 // `made_at` is monotonic.
@@ -40,6 +41,9 @@ std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentI
 RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t offset,
                             uint64_t payload_bytes, absl::string_view data,
                             std::optional<absl::Duration> made_at = std::nullopt);
+
+// The segment's payload as an object.
+RoundFrame MakeObjectFrame(EpochId epoch, RoundId round, const v1::SegmentObject& object);
 
 // `header` is the record's.
 RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/run/record/round_checks.h"
@@ -29,8 +30,8 @@ absl::Status CheckOpen(const v1::RoundOpen& open, const Layout& layout) {
 
 }  // namespace
 
-RoundAssembler::RoundAssembler(const Layout* layout, RoundId next_round)
-    : layout_(layout), next_round_(next_round) {}
+RoundAssembler::RoundAssembler(const Layout* layout, RoundId next_round, ObjectSource* objects)
+    : layout_(layout), objects_(objects), next_round_(next_round) {}
 
 absl::StatusOr<RoundEvent> RoundAssembler::Add(v1::SubscribeRoundsResponse frame) {
   DISTRO_RETURN_IF_ERROR(EnterRound(EpochId(frame.epoch()), RoundId(frame.round())));
@@ -40,7 +41,13 @@ absl::StatusOr<RoundEvent> RoundAssembler::Add(v1::SubscribeRoundsResponse frame
       DISTRO_RETURN_IF_ERROR(Annotate(AddOpen(frame.open()), where + ": open"));
       return OpenedRound{epoch_, next_round_, std::move(*frame.mutable_open())};
     case v1::SubscribeRoundsResponse::kSegment:
-      DISTRO_RETURN_IF_ERROR(Annotate(AddSegmentFrame(frame.segment()), where));
+      DISTRO_RETURN_IF_ERROR(
+          Annotate(AddSegmentFrame(frame.segment()),
+                   absl::StrCat(where, ": segment ", frame.segment().segment())));
+      return RoundEvent();
+    case v1::SubscribeRoundsResponse::kObject:
+      DISTRO_RETURN_IF_ERROR(Annotate(AddObject(frame.object()),
+                                      absl::StrCat(where, ": segment ", frame.object().segment())));
       return RoundEvent();
     case v1::SubscribeRoundsResponse::kCommit: {
       DISTRO_ASSIGN_OR_RETURN(CommittedRound round, Commit(frame.commit()));
@@ -78,29 +85,46 @@ absl::Status RoundAssembler::AddOpen(const v1::RoundOpen& open) {
   return CheckOpen(open, *layout_);
 }
 
-absl::Status RoundAssembler::AddSegmentFrame(const v1::SegmentFrame& frame) {
+absl::StatusOr<RoundAssembler::Staged*> RoundAssembler::StagedOf(uint32_t segment) {
   const uint32_t segments = layout_->segments();
-  if (frame.segment() >= segments) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("segment ", frame.segment(), ": the layout has ", segments));
-  }
+  if (segment >= segments)
+    return absl::InvalidArgumentError(absl::StrCat("the layout has ", segments));
   if (staged_.empty()) {
     staged_.reserve(segments);
-    for (uint32_t i = 0; i < segments; ++i) {
-      staged_.emplace_back(MaxPayloadBytes(*layout_, SegmentId(i)));
-    }
+    for (uint32_t i = 0; i < segments; ++i)
+      staged_.push_back({PayloadAssembler(MaxPayloadBytes(*layout_, SegmentId(i)))});
+  }
+  Staged* const staged = &staged_[segment];
+  if (staged->object != nullptr) return absl::InvalidArgumentError("comes after its object");
+  return staged;
+}
+
+absl::Status RoundAssembler::AddSegmentFrame(const v1::SegmentFrame& frame) {
+  DISTRO_ASSIGN_OR_RETURN(Staged* const staged, StagedOf(frame.segment()));
+  return staged->frames.Add(frame.offset(), frame.data(), frame.payload_bytes());
+}
+
+absl::Status RoundAssembler::AddObject(const v1::SegmentObject& object) {
+  if (objects_ == nullptr) return absl::InvalidArgumentError("an object was not asked for");
+  DISTRO_ASSIGN_OR_RETURN(Staged* const staged, StagedOf(object.segment()));
+  if (staged->frames.received() > 0)
+    return absl::InvalidArgumentError("the object comes after frames");
+  if (object.sha256().size() != sizeof(Sha256Digest)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sha256: ", object.sha256().size(), " bytes, expected 32"));
   }
   DISTRO_RETURN_IF_ERROR(
-      Annotate(staged_[frame.segment()].Add(frame.offset(), frame.data(), frame.payload_bytes()),
-               absl::StrCat("segment ", frame.segment())));
+      CheckPayloadBytes(*layout_, SegmentId(object.segment()), object.payload_bytes()));
+  DISTRO_ASSIGN_OR_RETURN(staged->object, objects_->Fetch(next_round_, object));
   return absl::OkStatus();
 }
 
 absl::StatusOr<CommittedRound> RoundAssembler::Commit(const v1::RoundCommit& commit) {
   std::vector<SharedBytes> payloads(layout_->segments());
   for (size_t i = 0; i < staged_.size(); ++i) {
-    if (!staged_[i].complete()) continue;
-    payloads[i] = std::make_shared<const std::string>(staged_[i].Take());
+    auto& [frames, object] = staged_[i];
+    payloads[i] = std::move(object);
+    if (frames.complete()) payloads[i] = std::make_shared<const std::string>(frames.Take());
   }
   ClearStage();
   DISTRO_ASSIGN_OR_RETURN(CommittedRound round,

@@ -40,7 +40,10 @@ absl::StatusOr<SharedBytes> Subscription::NextFromRecord() {
   if (record_ == nullptr) DISTRO_RETURN_IF_ERROR(OpenRecord());
   for (uint32_t s = 0; s < cursor_.segment_bytes.size(); ++s) {
     uint64_t& sent = cursor_.segment_bytes[s];
-    if (sent < record_->payload_bytes(SegmentId(s))) return NextSegmentFrame(SegmentId(s), &sent);
+    if (sent == record_->payload_bytes(SegmentId(s))) continue;
+    const bool named = !header_.segments().empty() && !header_.segments(0).sha256().empty();
+    if (named && sent == 0) return NextObject(SegmentId(s), &sent);
+    return NextSegmentFrame(SegmentId(s), &sent);
   }
   return EndRecord();
 }
@@ -48,7 +51,18 @@ absl::StatusOr<SharedBytes> Subscription::NextFromRecord() {
 absl::Status Subscription::OpenRecord() {
   DISTRO_ASSIGN_OR_RETURN(record_, records_->Open(cursor_.round));
   verified_ = 0;
+  if (subscriber_->objects) header_.ParseFromString(record_->header_bytes());
   return absl::OkStatus();
+}
+
+SharedBytes Subscription::NextObject(SegmentId segment, uint64_t* sent) const {
+  const v1::CommittedSegment& listed = header_.segments(segment.value());
+  *sent = listed.payload_bytes();
+  v1::SegmentObject object;
+  object.set_segment(segment.value());
+  object.set_payload_bytes(listed.payload_bytes());
+  object.set_sha256(listed.sha256());
+  return MakeObjectFrame(epoch_, cursor_.round, object).bytes;
 }
 
 absl::StatusOr<SharedBytes> Subscription::NextSegmentFrame(SegmentId segment, uint64_t* sent) {

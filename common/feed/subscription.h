@@ -10,6 +10,7 @@
 #include "common/feed/broadcast.h"
 #include "common/feed/record_source.h"
 #include "common/feed/verified_payload.h"
+#include "distro/v1/round.pb.h"
 
 namespace distro {
 
@@ -42,6 +43,7 @@ class Subscription {
   absl::StatusOr<SharedBytes> NextFromRecord();
   absl::Status OpenRecord();
   absl::StatusOr<SharedBytes> NextSegmentFrame(SegmentId segment, uint64_t* sent);
+  SharedBytes NextObject(SegmentId segment, uint64_t* sent) const;
   SharedBytes EndRecord();
 
   // Constant after construction.
@@ -53,6 +55,7 @@ class Subscription {
   Cursor cursor_;
   std::shared_ptr<const StoredRecord> record_;  // of cursor_.round, while its frames come from it
   std::optional<VerifiedPayload> payload_;      // of record_, while a segment of it is sent
+  v1::RoundHeader header_;                      // of record_, where the subscriber gets objects
   uint32_t verified_ = 0;                       // segments of record_
 };
 

@@ -30,6 +30,15 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
       {.name = "http",
        .value = &o->http,
        .help = "Address of /metrics, /healthz, /readyz and the status page; port 0: a free one."},
+      {.name = "objects",
+       .value = &o->objects,
+       .help =
+           "Address of results and snapshots as objects, for mirrors (docs/deploy.md); port 0: a "
+           "free one. Everyone who reaches it can read them."},
+      {.name = "mirrors",
+       .value = &o->mirrors,
+       .help = "URLs of mirrors of --objects, separated by commas: workers fetch results and "
+               "snapshots there, and from this program if none of them works."},
       {.name = "cert",
        .value = &o->cert,
        .help = "PEM file of the aggregator's certificate, chain included. Required without "

@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/net/http/http_url.h"
 
 namespace distro::server {
 
@@ -99,6 +100,14 @@ absl::Status AggregatorOptions::Validate() const {
   DISTRO_RETURN_IF_ERROR(CheckCredentials(*this));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(http).status(), "--http"));
+  if (!objects.empty())
+    DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(objects).status(), "--objects"));
+  if (objects.empty() && !mirrors.empty()) {
+    return absl::InvalidArgumentError(
+        "--mirrors: needs --objects, the address from which the mirrors get what they serve");
+  }
+  for (const std::string& url : mirrors)
+    DISTRO_RETURN_IF_ERROR(Annotate(ParseHttpUrl(url).status(), "--mirrors"));
   return CheckTimes(*this);
 }
 

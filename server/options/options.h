@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,10 @@ struct AggregatorOptions {
   std::string listen = "127.0.0.1:7700";
   // Metrics, health and the status page, for the cluster; port 0 takes a free one.
   std::string http = "127.0.0.1:7701";
+  // Address of results and snapshots over plain HTTP, for mirrors; empty: not served.
+  std::string objects;
+  // URLs of mirrors of these objects, told to workers in the order to try them.
+  std::vector<std::string> mirrors;
   // PEM files of the aggregator's certificate, including its chain, and its key; reloaded when they
   // change.
   std::string cert;

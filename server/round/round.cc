@@ -233,7 +233,8 @@ std::vector<SentPayload> Round::Close(SegmentId segment) {
 
 void Round::SetResult(SegmentId segment, const SegmentResult& result) {
   segments_[segment.value()].result = {.payload_bytes = result.payload->size(),
-                                       .checksum = result.checksum};
+                                       .checksum = result.checksum,
+                                       .sha256 = result.sha256};
   auto codes = result.largest_codes.begin();
   for (Contributor& contributor : contributors_) {
     if (codes == result.largest_codes.end()) break;

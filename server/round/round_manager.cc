@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/feed/verified_payload.h"
+#include "common/net/wire/frames.h"
 #include "common/net/wire/proto_time.h"
 
 namespace distro::server {
@@ -54,6 +56,8 @@ v1::JoinResponse RoundManager::MakeJoinResponse(const SharedRun::State& run) con
   response.set_head_round(run.position.head().value());
   *response.mutable_lease() = ToProto(shared_->context.options.lease);
   *response.mutable_heartbeat_interval() = ToProto(shared_->context.options.heartbeat_interval);
+  const std::vector<std::string>& mirrors = shared_->context.options.mirrors;
+  response.mutable_mirrors()->Add(mirrors.begin(), mirrors.end());
   return response;
 }
 
@@ -168,10 +172,36 @@ absl::StatusOr<std::unique_ptr<Subscription>> RoundManager::Subscribe(
   DISTRO_RETURN_IF_ERROR(CheckServable(from, *files.rounds, shared_->damaged, *files.snapshots));
   auto subscriber = std::make_shared<Subscriber>();
   subscriber->worker = request.worker().name();
+  subscriber->objects = request.objects() && shared_->context.options.serves_objects;
   return std::make_unique<Subscription>(
       std::move(subscriber), &shared_->broadcast,
       std::make_unique<ServedLog>(files.rounds, &shared_->damaged), layout().segments(),
       shared_->context.epoch, from);
+}
+
+absl::StatusOr<RoundManager::FoundResult> RoundManager::FindResult(const RoundPlace& place,
+                                                                   absl::string_view sha256) const {
+  if (SharedBytes open = shared_->open_results.Find(place, sha256); open != nullptr) return open;
+  RoundId head;
+  {
+    const SharedRun::Lock run(shared_.get());
+    head = run->position.head();
+  }
+  const absl::Status none = absl::NotFoundError("there is no such result");
+  if (place.round >= head || place.segment.value() >= layout().segments()) return none;
+  const ServedLog log(shared_->context.files.rounds, &shared_->damaged);
+  DISTRO_ASSIGN_OR_RETURN(auto record, log.Open(place.round));
+  v1::RoundHeader header;
+  header.ParseFromString(record->header_bytes());
+  if (header.segments(static_cast<int>(place.segment.value())).sha256() != sha256) return none;
+  VerifiedPayload payload(record, place.segment, 0);
+  const uint64_t total = record->payload_bytes(place.segment);
+  for (uint64_t at = 0; at < total; at += FrameBytes(at, total)) {
+    const absl::Status read = payload.Read(FrameBytes(at, total)).status();
+    if (absl::IsDataLoss(read)) return log.FoundDamage(place.round, read);
+    DISTRO_RETURN_IF_ERROR(read);
+  }
+  return record;
 }
 
 absl::Status RoundManager::ReportState(const v1::ReportStateRequest& request) {

@@ -18,10 +18,14 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/shared_bytes.h"
+#include "common/feed/record_source.h"
 #include "common/feed/subscription.h"
 #include "distro/v1/link.pb.h"
 #include "distro/v1/round.pb.h"
@@ -69,6 +73,12 @@ class RoundManager {
   absl::StatusOr<std::unique_ptr<Subscription>> Subscribe(
       const v1::SubscribeRoundsRequest& request);
 
+  // A segment's result by its SHA-256: its bytes, of the open round, or its record, whose payload
+  // was verified. NotFound: there is none. FailedPrecondition: it was pruned. DataLoss "damaged".
+  // Other errors: of the disk.
+  using FoundResult = std::variant<SharedBytes, std::shared_ptr<const StoredRecord>>;
+  absl::StatusOr<FoundResult> FindResult(const RoundPlace& place, absl::string_view sha256) const;
+
   // Takes the state hashes of an archiver's replay. FailedPrecondition: another run, "diverged".
   // InvalidArgument: a round ahead of the log, or as Integrity::CheckReport.
   absl::Status ReportState(const v1::ReportStateRequest& request);
@@ -89,6 +99,8 @@ class RoundManager {
   RunStatus status() const;
   const RunIdentity& run() const { return *shared_->context.run; }
   const Layout& layout() const { return *run().layout; }
+  // URLs of mirrors of the objects.
+  const std::vector<std::string>& mirrors() const { return shared_->context.options.mirrors; }
   // The bandwidth that a worker's link needs.
   v1::LinkNeeds LinkNeeds() const;
   v1::SnapshotInfo newest_snapshot() const {

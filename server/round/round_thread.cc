@@ -14,6 +14,14 @@ namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Seconds(1);
 
+v1::SegmentObject ObjectOf(SegmentId segment, const SegmentResult& result) {
+  v1::SegmentObject object;
+  object.set_segment(segment.value());
+  object.set_payload_bytes(result.payload->size());
+  object.set_sha256(result.sha256.data(), result.sha256.size());
+  return object;
+}
+
 // Under the mutex, so that no payload arrives between the decision and the closing.
 void TakeSegments(const RoundTask& task, SharedRun::State* run,
                   std::vector<ClosedSegment>* closed) {
@@ -199,6 +207,11 @@ absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& clo
                                          const SegmentResult& result) {
   const absl::Duration combined = shared_->now();
   // Before it is on the disk: nobody applies a result before the commit frame.
+  if (context_.options.serves_objects) {
+    shared_->open_results.Add({round, closed.segment}, result);
+    shared_->broadcast.Add(
+        {MakeObjectFrame(context_.epoch, round, ObjectOf(closed.segment, result))});
+  }
   shared_->broadcast.Add(
       MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined));
   const absl::Duration sent = shared_->now();
@@ -241,6 +254,7 @@ absl::Status RoundThread::CommitRound() {
   shared_->broadcast.Commit(
       MakeCommitFrame(context_.epoch, RoundId(header.round()), recorder_.header()));
   recorder_.Clear();
+  shared_->open_results.Clear();
   return absl::OkStatus();
 }
 

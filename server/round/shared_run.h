@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -26,6 +28,7 @@
 #include "server/log/snapshot_store.h"
 #include "server/round/control.h"
 #include "server/round/integrity.h"
+#include "server/round/open_results.h"
 #include "server/round/peer_checks.h"
 #include "server/round/recorder.h"
 #include "server/round/run_observer.h"
@@ -41,6 +44,8 @@ struct RoundManagerOptions {
   absl::Duration drain_grace = absl::Seconds(30);        // how long a drained round may continue
   // Of recent results in memory; above it subscribers read the log.
   uint64_t ring_bytes = uint64_t{256} << 20;
+  bool serves_objects = false;            // over HTTP, to subscribers that ask for them
+  std::vector<std::string> mirrors = {};  // URLs of mirrors of the objects, told to followers
 };
 
 // The run's files that its rounds write or read; borrowed.
@@ -126,6 +131,7 @@ class SharedRun {
 
   // Have their own locking.
   Broadcast broadcast;
+  OpenResults open_results;  // empty where no objects are served
   DamagedRecords damaged;
 
  private:

@@ -48,6 +48,8 @@ absl::Status AdminService::HandleGetRun(const v1::GetRunRequest& /*request*/,
   for (v1::SnapshotInfo& info : snapshots->List()) *response->add_snapshots() = std::move(info);
   response->set_first_round(snapshots->first_round().value());
   *response->mutable_companions() = manager->run().companions;
+  const std::vector<std::string>& mirrors = manager->mirrors();
+  response->mutable_mirrors()->Add(mirrors.begin(), mirrors.end());
   return absl::OkStatus();
 }
 

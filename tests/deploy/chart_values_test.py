@@ -123,6 +123,29 @@ def test_archiver_and_workers_reach_names_the_aggregator_and_what_is_added():
     assert find(listed, "NetworkPolicy")["spec"]["egress"] == []
 
 
+def test_mirror_is_between_the_aggregator_and_its_clients():
+    listed = objects(render(read_values(CHART / "ci/mirror-values.yaml"), name="demo", namespace="distro"))
+    of = {(o["kind"], o["metadata"]["name"]): o for o in listed}
+    vcl = of["ConfigMap", "demo-distro-mirror"]["data"]["objects.vcl"]
+    assert '.host = "demo-distro-objects.distro.svc";' in vcl and '.port = "7704";' in vcl
+    args = pod_spec(of["StatefulSet", "demo-distro"])["containers"][0]["args"]
+    assert "--objects=[::]:7704" in args
+    assert "--mirrors=https://mirror.example,http://192.0.2.7:8080" in args
+    (_, rule) = of["NetworkPolicy", "demo-distro-mirror"]["spec"]["egress"]
+    assert rule["ports"] == [{"port": "objects", "protocol": "TCP"}]
+    reach = [r for r in of["NetworkPolicy", "demo-distro"]["spec"]["ingress"] if {"port": "objects", "protocol": "TCP"} in r["ports"]]
+    assert reach[0]["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "mirror"
+    assert any({"port": "http", "protocol": "TCP"} in r["ports"] for r in of["NetworkPolicy", "demo-distro-archiver"]["spec"]["egress"])
+
+
+def test_mirror_is_told_by_its_service_without_urls():
+    values = read_values(CHART / "ci/mirror-values.yaml")
+    values["mirror"] |= {"urls": [], "service": {"port": 8000}}
+    listed = objects(render(values, name="demo", namespace="distro"))
+    args = pod_spec(next(o for o in listed if o["kind"] == "StatefulSet" and o["metadata"]["name"] == "demo-distro"))["containers"][0]["args"]
+    assert "--mirrors=http://demo-distro-mirror.distro.svc:8000" in args
+
+
 def test_join_test_uses_its_own_credential():
     pod = pod_spec(find(render(read_values(CHART / "ci/extras-values.yaml")), "Pod", "-join"))
     args = pod["containers"][0]["args"]
@@ -258,7 +281,7 @@ def test_schema_has_every_value(chart):
     schema = json.loads((chart / "values.schema.json").read_text())
     values = yaml.safe_load((chart / "values.yaml").read_text())
     optional = {f"{p}.{f}" for p in ("startupProbe", "readinessProbe", "livenessProbe")
-                for f in ("initialDelaySeconds", "successThreshold")} | {"global", "resources.limits", "archiver.resources.limits"}
+                for f in ("initialDelaySeconds", "successThreshold")} | {"global", "resources.limits", "archiver.resources.limits", "mirror.resources.limits"}
     optional |= {f"{p}.resources.{k}" for p in ("workers", "joinTest") for k in ("limits", "requests")}
     named = {path for path, _ in leaves(values)}
     for path in set(known_paths(schema)) - optional:

@@ -176,7 +176,7 @@ class Aggregator(Process):
 
     def await_ports(self):
         until(lambda: self.alive() and self.port_file.exists(), "the aggregator listens")
-        self.grpc, self._http = re.fullmatch(r"grpc=(\S+) http=(\S+)\s*", self.port_file.read_text()).groups()
+        self.grpc, self._http = re.match(r"grpc=(\S+) http=(\S+)", self.port_file.read_text()).groups()
         return self
 
     def http(self):

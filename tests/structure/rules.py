@@ -39,12 +39,12 @@ USES = {
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
     "common/feed": "common/run/record",  # both ends of the stream of rounds, without gRPC
     "common/client/exchange": "common/feed",
-    "common/client/follow": "common/client common/client/exchange",
+    "common/client/follow": "common/client common/client/exchange common/net/http",  # results from mirrors
     "common/client/member": "common/client/follow",
     # The aggregator. Its decisions and its log know nothing of gRPC.
     "server/limits": "common/base",
     "server/connections": "server/limits",  # below gRPC, which gets its sockets from here
-    "server/options": "common/base/process common/run server/connections",
+    "server/options": "common/base/process common/net/http common/run server/connections",
     "server/auth/tokens": "common/base",  # without gRPC, for distroctl too
     "server/auth": "common/net/rpc common/net/security server/connections",
     "server/log": "kernels/replica common/feed common/run/round",  # what a run is, its method too
@@ -54,8 +54,9 @@ USES = {
     "server/call": "server/limits server/round",  # what a call does, without gRPC
     "server/service": "server/auth server/call server/options",
     "server/metrics": "common/net/telemetry server/service",  # observes it; it does not know it
+    "server/objects": "common/net/http server/call",  # results over HTTP, for mirrors
     "server/status": "common/net/telemetry server/round",
-    "server": "server/metrics server/status",
+    "server": "server/metrics server/objects server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/data": "common/base/process common/run",  # a tokenizer is a command
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too

@@ -79,6 +79,8 @@ void AddSegment(std::string payload, BuiltRound* built) {
   segment->set_included(std::string(1, '\x03'));
   segment->set_payload_bytes(payload.size());
   segment->set_checksum(Xxh3(payload));
+  const Sha256Digest sha256 = Sha256(payload);
+  segment->set_sha256(sha256.data(), sha256.size());
   built->payloads.push_back(std::move(payload));
 }
 

@@ -32,10 +32,7 @@ absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {
                                             " bytes, and the state file says ", info.size_bytes()));
   }
   const Sha256Digest digest = Sha256(file->bytes());
-  if (absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()) ==
-      info.sha256()) {
-    return absl::OkStatus();
-  }
+  if (AsBytes(digest) == info.sha256()) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(path, ": has SHA-256 ", ToHex(digest), ", and the state file another"));
 }

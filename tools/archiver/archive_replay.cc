@@ -54,7 +54,8 @@ absl::Status ArchiveReplay::Run() {
                        {.run_id = run_.run_id(),
                         .next_round = archive_.replica->next_round(),
                         .log_hash = archive_.replica->log_hash(),
-                        .rounds = RoundId(rounds_)},
+                        .rounds = RoundId(rounds_),
+                        .mirrors = {run_.mirrors().begin(), run_.mirrors().end()}},
                        &queue);
   const HeadWatch watch(follower, context_.client->control(), context_.options->poll_interval,
                         [this](const v1::GetRunResponse& run) { ObserveHead(run); });

@@ -94,8 +94,10 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                           AwaitRunAfter(held.ok() && held->has_value() ? &**held : nullptr));
   if (!IsRunId(run.run_id())) return absl::InvalidArgumentError("run_id: is not a run id");
   state_.ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
+  Mirrors mirrors(follower,
+                  {.run_id = run.run_id(), .urls = {run.mirrors().begin(), run.mirrors().end()}});
   const auto fetch = [&](const v1::SnapshotInfo& snapshot, const std::string& path) {
-    return FetchSnapshot(follower, client_->snapshots(), snapshot, path);
+    return FetchSnapshot(follower, client_->snapshots(), snapshot, path, &mirrors);
   };
   DISTRO_ASSIGN_OR_RETURN(Archive archive, OpenArchive(run, std::move(held), options_.threads,
                                                        folder_.get(), fetch, log_));

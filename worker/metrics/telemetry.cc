@@ -72,6 +72,8 @@ void FillTransfer(const TransferStats& stats, v1::TransferTelemetry* transfer) {
   if (stats.download_bytes_per_second)
     transfer->set_download_capacity(*stats.download_bytes_per_second);
   if (stats.round_trip) transfer->set_rtt_seconds(absl::ToDoubleSeconds(*stats.round_trip));
+  transfer->set_mirror_bytes(stats.mirror_bytes);
+  transfer->set_mirror_failures(stats.mirror_failures);
   transfer->set_reconnects(stats.reconnects);
   FillRetries(stats, RetriedRpc::kJoin, transfer->mutable_join_retries());
   FillRetries(stats, RetriedRpc::kHeartbeat, transfer->mutable_heartbeat_retries());

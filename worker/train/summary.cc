@@ -116,6 +116,8 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"state_hash", ToHex(summary.state_hash)},
       {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
       {"received_payload_bytes", summary.transfer.received_payload_bytes},
+      {"mirror_bytes", summary.transfer.mirror_bytes},
+      {"mirror_failures", summary.transfer.mirror_failures},
       {"retries", summary.transfer.TotalRetries()},
       {"reconnects", summary.transfer.reconnects},
       {"wall_seconds", absl::ToDoubleSeconds(summary.wall_time)},

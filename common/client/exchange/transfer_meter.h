@@ -201,6 +201,13 @@ class TransferMeter {
   void AddRetry(RetriedRpc rpc, absl::StatusCode code) {
     Add([&](TransferStats& s) { ++s.retries[static_cast<int>(rpc)][RetryCodeIndex(code)]; });
   }
+  // Of the bytes added elsewhere, so many came from a mirror.
+  void AddMirror(uint64_t bytes) {
+    Add([&](TransferStats& s) { s.mirror_bytes += bytes; });
+  }
+  void AddMirrorFailure() {
+    Add([](TransferStats& s) { ++s.mirror_failures; });
+  }
   void AddReconnect() {
     Add([](TransferStats& s) { ++s.reconnects; });
   }

@@ -29,6 +29,8 @@ struct TransferStats {
   uint64_t sent_control_bytes = 0;      // whole messages: joins, heartbeats, headers of uploads
   uint64_t received_control_bytes = 0;  // their answers, and frames that open or commit rounds
   std::array<std::array<uint64_t, kRetryCodes>, kRetriedRpcs> retries{};
+  uint64_t mirror_bytes = 0;     // of results and snapshots, from mirrors
+  uint64_t mirror_failures = 0;  // requests to mirrors
   uint64_t reconnects = 0;       // subscriptions that were reopened
   absl::Duration upload_time;    // with upload bytes in flight: first write to last acknowledgement
   absl::Duration download_time;  // with result frames in flight

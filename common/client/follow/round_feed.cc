@@ -33,6 +33,8 @@ RoundFeed::RoundFeed(const Follower& follower, Connection* connection, const Lay
       next_round_(start_.next_round),
       log_hash_(start_.log_hash),
       rounds_(start_.rounds),
+      mirrors_(follower_, {.run_id = start_.run_id, .urls = start_.mirrors},
+               [this] { return closing_ || follower_.state->view().reopens != reopens_; }),
       reasons_("subscription interrupted", follower.log, follower.clock) {
   follower_.state->Update([this](ClientView& view) {
     view.next_round = start_.next_round;
@@ -59,6 +61,7 @@ void RoundFeed::Run() {
     const absl::Status status = Stream(start);
     state->Update([](ClientView& view) { view.subscribed = false; });
     if (done() || closing_ || state->ended()) break;
+    if (mirrors_.usable() != objects_) continue;  // with the stream's bytes, or without them again
     connection_->Heed(status);
     follower_.meter->AddReconnect();
     if (!MayPass(follower_, status)) {
@@ -90,6 +93,10 @@ absl::Status RoundFeed::Stream(const ClientView& start) {
   request.set_epoch(KeptEpoch(start.epoch, follower_.clock->WallNow()).value());
   request.set_from_round(next_round_.value());
   if (next_round_ > RoundId(0)) request.set_last_hash(log_hash_);
+  began_at_ = next_round_;
+  reopens_ = start.reopens;
+  objects_ = mirrors_.usable();
+  request.set_objects(objects_);
   const auto stub = connection_->stub();
   const auto stream = stub->SubscribeRounds(call.context(), request);
   state->Update([&](ClientView& view) {
@@ -99,11 +106,12 @@ absl::Status RoundFeed::Stream(const ClientView& start) {
     view.last_frame = follower_.clock->MonotonicNow();
   });
   flight_ = FlightTime();
-  RoundAssembler assembler(layout_, next_round_);
+  RoundAssembler assembler(layout_, next_round_, objects_ ? &mirrors_ : nullptr);
   absl::Status taken;
   v1::SubscribeRoundsResponse frame;
-  while (taken.ok() && !done() && stream->Read(&frame)) taken = Take(&assembler, std::move(frame));
-  if (!taken.ok() || done()) call.context()->TryCancel();
+  while (taken.ok() && !done() && !Switches() && stream->Read(&frame))
+    taken = Take(&assembler, std::move(frame));
+  if (!taken.ok() || done() || Switches()) call.context()->TryCancel();
   while (stream->Read(&frame)) {  // Finish() does not return while messages are unread
   }
   const absl::Status finished = FromGrpcStatus(stream->Finish());
@@ -118,6 +126,8 @@ absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsRespo
   DISTRO_RETURN_IF_ERROR(CheckEpoch(epoch, state->view().epoch, follower_.clock->WallNow()));
   Measure(frame);
   absl::StatusOr<RoundEvent> event = assembler->Add(std::move(frame));
+  if (absl::IsUnavailable(event.status()) || absl::IsCancelled(event.status()))
+    return event.status();  // of a mirror
   if (!event.ok())
     return absl::UnavailableError(absl::StrCat("invalid frame: ", event.status().message()));
   state->ObserveFrame(epoch, follower_.clock->MonotonicNow());

@@ -13,9 +13,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -24,6 +26,7 @@
 #include "common/client/connection.h"
 #include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/follower.h"
+#include "common/client/follow/mirrors.h"
 #include "common/feed/event_queue.h"
 #include "common/feed/round_assembler.h"
 #include "distro/v1/session.pb.h"
@@ -39,6 +42,7 @@ class RoundFeed {
     // Chain hash of the record before next_round; 0 for round 0 if the start record is not known.
     uint64_t log_hash = 0;
     RoundId rounds;  // the run's number of rounds, as known now: later records may extend it
+    std::vector<std::string> mirrors = {};  // URLs, in the order to try them
   };
 
   // All borrowed. The queue receives committed rounds; a member's also receives opened ones.
@@ -59,6 +63,9 @@ class RoundFeed {
   void Deliver(RoundEvent event);
   void Measure(const v1::SubscribeRoundsResponse& frame);
   bool done() const { return next_round_ >= rounds_; }
+  // Whether the stream should be opened again, because it was opened with or without objects and
+  // the other is better now.
+  bool Switches() const { return next_round_ > began_at_ && mirrors_.usable() != objects_; }
 
   // Constant after construction.
   const Follower follower_;
@@ -72,6 +79,10 @@ class RoundFeed {
   uint64_t log_hash_;
   RoundId rounds_;
   bool progressed_ = false;  // the stream opened or committed a round
+  Mirrors mirrors_;
+  bool objects_ = false;  // the stream was opened for objects
+  RoundId began_at_;      // the first round of the stream
+  uint64_t reopens_ = 0;  // of the view, when the stream was opened
   std::optional<absl::Duration> last_segment_frame_;
   FlightTime flight_;  // of the stream
   ReasonLog reasons_;

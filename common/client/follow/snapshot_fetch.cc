@@ -92,15 +92,23 @@ absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
 }  // namespace
 
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
-                           const v1::SnapshotInfo& snapshot, const std::string& path) {
+                           const v1::SnapshotInfo& snapshot, const std::string& path,
+                           Mirrors* mirrors) {
   DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
   DISTRO_RETURN_IF_ERROR(CheckRoom(path, snapshot.size_bytes() - part.size()));
-  bool resumed = part.size() > 0;  // its first bytes may belong to another snapshot
+  // Its first bytes may belong to another snapshot, or come from a mirror that lies.
+  bool doubtful = part.size() > 0;
   Backoff backoff(follower.backoff, follower.seed + 2);
   ReasonLog reasons("snapshot download interrupted", follower.log, follower.clock);
   while (true) {
     const uint64_t before = part.size();
     const ClientView start = follower.state->view();
+    if (mirrors != nullptr && mirrors->usable() && part.size() < snapshot.size_bytes()) {
+      const absl::Status mirrored = mirrors->Append(snapshot, &part);
+      if (!mirrored.ok() && !absl::IsUnavailable(mirrored) && !follower.state->ended())
+        return Annotate(mirrored, "snapshot");
+      doubtful |= part.size() > before;
+    }
     auto [status, ours] = Receive(follower, connection, snapshot, &part);
     if (follower.state->ended()) return follower.state->end_status();
     if (status.ok()) {
@@ -108,8 +116,10 @@ absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
       ours = true;
     }
     if (status.ok()) return status;
-    if (resumed && status.code() == absl::StatusCode::kInvalidArgument) {
-      resumed = false;
+    if (doubtful && status.code() == absl::StatusCode::kInvalidArgument) {
+      if (mirrors != nullptr) follower.log->Warning("mirror gave wrong bytes", {{"error", status}});
+      mirrors = nullptr;
+      doubtful = false;
       DISTRO_RETURN_IF_ERROR(part.Clear());
       continue;
     }

@@ -45,7 +45,8 @@ void RunningSession::Follow(const Layout* layout, RoundId next_round, uint64_t l
                                                        .worker = state_->worker(),
                                                        .next_round = next_round,
                                                        .log_hash = log_hash,
-                                                       .rounds = state_->rounds()},
+                                                       .rounds = state_->rounds(),
+                                                       .mirrors = context_.mirrors().urls},
                                       queue_.get());
   upload_thread_ = std::thread([this] { uploader_.Run(); });
 }
@@ -131,8 +132,9 @@ absl::Status GrpcExchange::DownloadSnapshot(const v1::SnapshotInfo& snapshot,
   if (running_ == nullptr)
     return absl::FailedPreconditionError("DownloadSnapshot: Join comes first");
   const SessionContext& context = running_->context();
+  Mirrors mirrors(context.follower(), context.mirrors());
   const absl::Status fetched =
-      FetchSnapshot(context.follower(), connections_->download.get(), snapshot, path);
+      FetchSnapshot(context.follower(), connections_->download.get(), snapshot, path, &mirrors);
   // The snapshot that Join named no longer exists: a new session must name another.
   if (!fetched.ok() && ActionFor(fetched) == StatusAction::kResync) running_->state()->End(fetched);
   DISTRO_RETURN_IF_ERROR(fetched);

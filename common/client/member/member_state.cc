@@ -22,6 +22,7 @@ MemberState::MemberState(v1::JoinRequest request, const v1::JoinResponse& respon
     : ClientState(EpochId(response.epoch()), RoundId(response.head_round())),
       request_(std::move(request)),
       rounds_(response.config().rounds()),
+      mirrors_(response.mirrors().begin(), response.mirrors().end()),
       manifest_hash_(response.manifest_hash()),
       segment_blocks_(response.config().segment_blocks()) {
   if (!response.run_id().empty()) request_.set_run_id(response.run_id());

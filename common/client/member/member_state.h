@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
@@ -24,6 +25,8 @@ class MemberState : public ClientState {
   const v1::WorkerIdentity& worker() const { return request_.worker(); }
   const std::string& run_id() const { return request_.run_id(); }
   RoundId rounds() const { return rounds_; }
+  // URLs, as the aggregator named them.
+  const std::vector<std::string>& mirrors() const { return mirrors_; }
 
   // The request to join again, with the run and the highest epoch seen.
   v1::JoinRequest RejoinRequest() const;
@@ -36,6 +39,7 @@ class MemberState : public ClientState {
   // Constant after construction.
   v1::JoinRequest request_;
   RoundId rounds_;
+  std::vector<std::string> mirrors_;
   std::string manifest_hash_;
   uint32_t segment_blocks_ = 0;
 };

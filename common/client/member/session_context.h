@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -10,6 +12,7 @@
 #include "common/client/backoff.h"
 #include "common/client/exchange/transfer_meter.h"
 #include "common/client/follow/follower.h"
+#include "common/client/follow/mirrors.h"
 #include "common/client/member/member_state.h"
 #include "common/client/options/channel_options.h"
 #include "distro/v1/telemetry.pb.h"
@@ -36,6 +39,8 @@ struct GrpcExchangeOptions {
   // that much memory.
   size_t queued_events = 64;
   uint64_t queued_bytes = uint64_t{128} << 20;
+  // URLs of mirrors, instead of those that the aggregator names; "none": no mirror. Empty: those.
+  std::vector<std::string> mirrors = {};
   // Returns the readings that a heartbeat reports; called by the heartbeat's thread each time.
   // Empty: heartbeats have no readings.
   std::function<v1::WorkerTelemetry()> telemetry = nullptr;
@@ -58,6 +63,13 @@ struct SessionContext {
             .backoff = options->backoff,
             .seed = state->worker().incarnation(),
             .member = true};
+  }
+
+  MirrorList mirrors() const {
+    const bool own = !options->mirrors.empty();
+    MirrorList list{.run_id = state->run_id(), .urls = own ? options->mirrors : state->mirrors()};
+    if (own && options->mirrors[0] == kNoMirrors) list.urls.clear();
+    return list;
   }
 };
 

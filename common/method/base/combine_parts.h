@@ -31,9 +31,10 @@ inline absl::Status Damaged(const absl::Status& status) {
   return absl::DataLossError(status.message());
 }
 
-// Sets the payload and its checksum.
+// Sets the payload and its checksums.
 inline void FinishResult(std::string payload, SegmentResult* result) {
   result->checksum = Xxh3(payload);
+  result->sha256 = Sha256(payload);
   result->payload = std::make_shared<const std::string>(std::move(payload));
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/checksum.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/shared_bytes.h"
@@ -42,6 +43,7 @@ struct SentPayload {
 struct SegmentResult {
   SharedBytes payload;
   uint64_t checksum = 0;        // XXH3-64 of the payload, as the record lists it
+  Sha256Digest sha256 = {};     // of the payload, as the record lists it
   uint64_t sent_positions = 0;  // positions that the payloads could send: workers * blocks * K
   uint64_t entries = 0;         // positions that are not zero, before download = top
   std::optional<uint64_t> agreement = {};  // signs: sum of |V|, before download = top

@@ -1,11 +1,13 @@
 #include "common/net/http/http_connection.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "boost/asio/buffer.hpp"
+#include "boost/asio/write.hpp"
 #include "boost/beast/http/error.hpp"
 #include "boost/beast/http/read.hpp"
 #include "boost/beast/http/write.hpp"
@@ -20,6 +22,7 @@ using boost::system::error_code;
 // Bytes of a refused body that are read: enough for a client that sends it before it reads the
 // response.
 constexpr size_t kDrainBytes = 64 << 10;
+constexpr uint64_t kPieceBytes = 256 << 10;  // of a content
 
 HttpResponse Refusal(http::status status) {
   return {.status = static_cast<int>(status),
@@ -100,16 +103,55 @@ void HttpConnection::Answer(HttpResponse response) {
   response_.keep_alive(false);
   response_.body() = std::move(response.body);
   response_.prepare_payload();
+  if (response.content != nullptr) BeginContent(std::move(response.content));
   owner_.sends(this, response_.body().size());
   serializer_.emplace(response_);
   const auto sent = [self = shared_from_this()](error_code error, size_t) {
-    return error ? self->Close() : self->OnSent();
+    return error ? self->Close() : self->SendContent();
   };
-  if (parser_.get().method() == http::verb::head) {
+  if (content_ != nullptr || parser_.get().method() == http::verb::head) {
     http::async_write_header(socket_, *serializer_, sent);
   } else {
     http::async_write(socket_, *serializer_, sent);
   }
+}
+
+void HttpConnection::BeginContent(std::shared_ptr<const HttpContent> content) {
+  const auto& request = parser_.get();
+  response_.set(http::field::accept_ranges, "bytes");
+  const auto tag = response_.find(http::field::etag);
+  if (tag != response_.end() && request[http::field::if_none_match] == tag->value()) {
+    response_.result(http::status::not_modified);
+    response_.erase(http::field::content_length);
+    return;
+  }
+  const uint64_t bytes = content->bytes();
+  const auto asked = request[http::field::range];
+  content_left_ = {0, bytes};
+  if (const auto range = ParseRange({asked.data(), asked.size()}, bytes)) {
+    content_left_ = *range;
+    const bool none = range->begin == range->end;
+    response_.result(none ? http::status::range_not_satisfiable : http::status::partial_content);
+    response_.set(http::field::content_range, ContentRange(*range, bytes));
+  }
+  response_.content_length(content_left_.end - content_left_.begin);
+  if (request.method() == http::verb::get) content_ = std::move(content);
+}
+
+void HttpConnection::SendContent() {
+  if (content_ == nullptr || content_left_.begin == content_left_.end) return OnSent();
+  if (!socket_.is_open()) return;
+  const uint64_t size = std::min(kPieceBytes, content_left_.end - content_left_.begin);
+  absl::StatusOr<std::string> piece = content_->Read(content_left_.begin, size);
+  if (!piece.ok()) return Abort();
+  piece_ = *std::move(piece);
+  content_left_.begin += size;
+  AbortAfter(limits_.answer_time);
+  owner_.sends(this, piece_.size());
+  asio::async_write(socket_, asio::buffer(piece_),
+                    [self = shared_from_this()](error_code error, size_t) {
+                      return error ? self->Close() : self->SendContent();
+                    });
 }
 
 // Waits for the client to close: only then has it read everything. Closing with unread data would

@@ -17,6 +17,7 @@
 #include "boost/beast/http/serializer.hpp"
 #include "boost/beast/http/string_body.hpp"
 #include "common/net/http/http_endpoint.h"
+#include "common/net/http/http_range.h"
 
 namespace distro {
 
@@ -47,6 +48,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void AbortAfter(absl::Duration time);
   void OnHeader(Error error);
+  // Sets the response's headers for all of `content`, or for what the request asks of it.
+  void BeginContent(std::shared_ptr<const HttpContent> content);
+  // Sends the next piece of content_, and those after it.
+  void SendContent();
   void OnSent();
   void Drain();
   void Close();
@@ -61,6 +66,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::beast::http::response<boost::beast::http::string_body> response_;
   std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>>
       serializer_;
+  std::shared_ptr<const HttpContent> content_;
+  ByteRange content_left_;  // to be sent
+  std::string piece_;
   size_t drained_bytes_ = 0;
 };
 

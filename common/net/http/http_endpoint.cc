@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/v6_only.hpp"
@@ -83,6 +84,8 @@ class HttpEndpoint::Server {
   error_code Bind(const tcp::endpoint& endpoint);
   void Accept();
   void Admit(tcp::socket socket);
+  // nullptr: there is none.
+  const HttpRoute* RouteOf(const std::string& path) const;
   void OnAsked(HttpConnection* connection, HttpRequest request);
   void OnSends(HttpConnection* connection, size_t bytes);
   void OnEnded(HttpConnection* connection);
@@ -169,13 +172,22 @@ void HttpEndpoint::Server::Admit(tcp::socket socket) {
   connection->Start();
 }
 
+const HttpRoute* HttpEndpoint::Server::RouteOf(const std::string& path) const {
+  const auto exact = routes_.find(path);
+  if (exact != routes_.end()) return &exact->second;
+  for (const auto& [begin, route] : routes_) {
+    if (route.prefix && absl::StartsWith(path, begin)) return &route;
+  }
+  return nullptr;
+}
+
 void HttpEndpoint::Server::OnAsked(HttpConnection* connection, HttpRequest request) {
   places_.Asked(connection->id());
-  const auto route = routes_.find(request.path);
-  if (route == routes_.end()) return connection->Answer({.status = 404, .body = "Not Found\n"});
-  if (route->second.at_once) return connection->Answer(route->second.handler(request));
+  const HttpRoute* const route = RouteOf(request.path);
+  if (route == nullptr) return connection->Answer({.status = 404, .body = "Not Found\n"});
+  if (route->at_once) return connection->Answer(route->handler(request));
   const uint64_t id = connection->id();
-  jobs_.emplace(id, Job{connection->shared_from_this(), &route->second, std::move(request)});
+  jobs_.emplace(id, Job{connection->shared_from_this(), route, std::move(request)});
   if (const auto refused = queue_.Push(id, places_.PeerOf(id))) {
     const Job job = std::move(jobs_.extract(*refused).mapped());
     job.connection->Answer({.status = 503, .body = "too many requests are waiting: try again\n"});

@@ -1,15 +1,15 @@
-// A plain HTTP server for metrics, health and status pages. For use inside a cluster, not on the
-// internet. It serves GET and HEAD, reads no bodies, does not support ranges, and closes each
-// connection after its response. HttpLimits bounds what clients can use (docs/metrics.md, "Limits
-// of the HTTP port").
+// A plain HTTP server for metrics, health, status pages and objects. For use inside a cluster, not
+// on the internet. It serves GET and HEAD, reads no bodies, and closes each connection after its
+// response. HttpLimits bounds what clients can use (docs/metrics.md, "Limits of the HTTP port").
 //
 //   auto endpoint = HttpEndpoint::Start("127.0.0.1", 7701, {HealthRoute(), ReadyRoute(report)});
 //
-// Thread-safe. One thread does all I/O; two others run the handlers, except those of routes with
-// `at_once`.
+// Thread-safe. One thread does all I/O and reads HttpContent; two others run the handlers, except
+// those of routes with `at_once`.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,24 +23,39 @@
 
 namespace distro {
 
+// The bytes of a large response, which are read while they are sent.
+class HttpContent {
+ public:
+  virtual ~HttpContent() = default;
+  virtual uint64_t bytes() const = 0;
+  // Requires a range within bytes(). May wait for a disk. An error ends the connection before the
+  // end of the response.
+  virtual absl::StatusOr<std::string> Read(uint64_t offset, uint64_t size) const = 0;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body = {};
   std::map<std::string, std::string> headers = {};  // besides Content-Type and Content-Length
+  // Instead of `body`, with status 200. A request for a range of it is answered with 206 or 416,
+  // and one that has the ETag of `headers` with 304.
+  std::shared_ptr<const HttpContent> content = nullptr;
 };
 
 struct HttpRoute {
-  std::string path;  // exact match
+  std::string path;  // exact match, or with `prefix` the beginning
   std::function<HttpResponse(const HttpRequest&)> handler;
   // Runs on the I/O thread, even if all handler threads are busy: it must not block.
   bool at_once = false;
+  bool prefix = false;
 };
 
 struct HttpLimits {
   size_t header_bytes = 8 << 10;  // the request line and the headers
   // Limit of each of two phases: from connecting to the end of the headers, and from there until
-  // the client has read the response and closed. Progress does not extend it.
+  // the client has read the response and closed. Progress does not extend it, except from piece to
+  // piece of an HttpContent (256 KiB).
   absl::Duration request_time = absl::Seconds(5);
   absl::Duration answer_time = absl::Seconds(10);
   // Open connections in total, and per address (IPv6: per /64). Beyond these the oldest is closed.

@@ -63,6 +63,12 @@ absl::Status CheckIncluded(const v1::RoundHeader& header, const std::string& inc
   return absl::OkStatus();
 }
 
+absl::Status CheckSha256(const v1::RoundHeader& header, const std::string& sha256) {
+  if (sha256.size() == sizeof(Sha256Digest)) return absl::OkStatus();
+  if (sha256.empty() && header.segments(0).sha256().empty()) return absl::OkStatus();
+  return BadField("sha256", absl::StrCat(sha256.size(), " bytes, expected 32, or none in all"));
+}
+
 absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) {
   const uint32_t segments = layout.segments();
   if (static_cast<uint32_t>(header.segments_size()) != segments) {
@@ -75,6 +81,7 @@ absl::Status CheckSegments(const v1::RoundHeader& header, const Layout& layout) 
     DISTRO_RETURN_IF_ERROR(Annotate(CheckIncluded(header, segment.included()), where));
     DISTRO_RETURN_IF_ERROR(
         Annotate(CheckPayloadBytes(layout, SegmentId(i), segment.payload_bytes()), where));
+    DISTRO_RETURN_IF_ERROR(Annotate(CheckSha256(header, segment.sha256()), where));
   }
   return absl::OkStatus();
 }

@@ -44,7 +44,8 @@ uint64_t ResultBytes(const v1::RoundHeader& header);
 // Parses and checks a header: members are ascending by name, have a known state, and a sum of K *
 // weight of at most 32767; members of weight 0 (on probation) are included in no segment; there is
 // one entry per segment of the layout; bitmaps have the exact size, and unused bits are 0; payload
-// sizes are possible for the segment. InvalidArgument names the round and the field.
+// sizes are possible for the segment; all segments have a SHA-256, or none. InvalidArgument names
+// the round and the field.
 absl::StatusOr<v1::RoundHeader> ParseRoundHeader(absl::string_view bytes, const Layout& layout);
 
 // Combines a header and its payloads. InvalidArgument: the header is invalid, or a payload is

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bitmap.h"
+#include "common/base/checksum.h"
 #include "common/method/base/key_checks.h"
 #include "common/method/methods.h"
 #include "common/run/record/committed_round.h"
@@ -57,6 +58,7 @@ uint64_t LargestSegment(uint32_t members) {
   segment.set_included(std::string(BitmapBytes(members), '\xff'));
   segment.set_payload_bytes(kMost);
   segment.set_checksum(kMost);
+  segment.set_sha256(std::string(sizeof(Sha256Digest), '\xff'));
   return InList(segment);
 }
 

@@ -81,6 +81,8 @@ v1::RoundHeader MakeRoundHeader(const RoundOutcome& outcome) {
     segment->set_included(Bitmap(outcome.members, s));
     segment->set_payload_bytes(outcome.segments[s].payload_bytes);
     segment->set_checksum(outcome.segments[s].checksum);
+    const Sha256Digest& sha256 = outcome.segments[s].sha256;
+    segment->set_sha256(sha256.data(), sha256.size());
   }
   header.set_predecessor_hash(outcome.predecessor_hash);
   header.mutable_scale_medians()->Add(outcome.scale_medians.begin(), outcome.scale_medians.end());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/base/checksum.h"
 #include "common/base/ids.h"
 #include "common/model/layout/layout.h"
 #include "common/run/sample_pool.h"
@@ -59,6 +60,7 @@ struct RecordedMember {
 struct RecordedSegment {
   uint64_t payload_bytes = 0;
   uint64_t checksum = 0;
+  Sha256Digest sha256 = {};
 };
 
 struct RoundOutcome {

@@ -69,6 +69,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{/* URLs of the mirror, as workers are told them: the values', or the service's, which only pods reach. */}}
+{{- define "distro.mirrors" -}}
+{{- $service := printf "http://%s-mirror.%s.svc:%v" (include "distro.fullname" .) .Release.Namespace .Values.mirror.service.port }}
+{{- join "," (default (list $service) .Values.mirror.urls) }}
+{{- end }}
+
 {{/* What every pod has in common. */}}
 {{- define "distro.podSettings" -}}
 serviceAccountName: {{ include "distro.serviceAccountName" . }}
@@ -185,7 +191,7 @@ topologySpreadConstraints:
     {{- end }}
 {{- end }}
 
-{{/* Egress of a client of the aggregator: names, gRPC, and what the values add. Arguments: root, more. */}}
+{{/* Egress of a client of the aggregator: names, gRPC, the mirror, and what the values add. Arguments: root, more. */}}
 {{- define "distro.clientEgress" -}}
 - ports:
     - {port: 53, protocol: UDP}
@@ -197,6 +203,15 @@ topologySpreadConstraints:
           app.kubernetes.io/component: aggregator
   ports:
     - {port: grpc, protocol: TCP}
+{{- if .root.Values.mirror.enabled }}
+- to:
+    - podSelector:
+        matchLabels:
+          {{- include "distro.selectorLabels" .root | nindent 10 }}
+          app.kubernetes.io/component: mirror
+  ports:
+    - {port: http, protocol: TCP}
+{{- end }}
 {{- with .more }}
 {{ toYaml . }}
 {{- end }}

@@ -33,9 +33,11 @@ class BroadcastTest : public ::testing::Test {
   }
   std::unique_ptr<Subscription> Subscribe(Broadcast* broadcast, uint64_t from,
                                           const std::string& name = "a",
-                                          std::weak_ptr<Listener> listener = {}) {
+                                          std::weak_ptr<Listener> listener = {},
+                                          bool objects = false) {
     auto subscriber = std::make_shared<Subscriber>();
     subscriber->worker = name;
+    subscriber->objects = objects;
     auto subscription = std::make_unique<Subscription>(
         subscriber, broadcast, std::make_unique<server::ServedLog>(log_file_.get(), &damaged_),
         layout_.segments(), EpochId(1), RoundId(from));
@@ -46,6 +48,15 @@ class BroadcastTest : public ::testing::Test {
   void OpenRound(Broadcast* broadcast, uint64_t r) {
     round_ = BuildRound(layout_, RoundId(r), log_file_->HashBefore(RoundId(r)));
     broadcast->Open(MakeOpenFrame(EpochId(1), RoundId(r), {}));
+  }
+  // As an aggregator that serves objects.
+  void SendObject(Broadcast* broadcast, uint64_t r, uint32_t segment) {
+    const v1::CommittedSegment& listed = round_.header.segments(static_cast<int>(segment));
+    v1::SegmentObject object;
+    object.set_segment(segment);
+    object.set_payload_bytes(listed.payload_bytes());
+    object.set_sha256(listed.sha256());
+    broadcast->Add({MakeObjectFrame(EpochId(1), RoundId(r), object)});
   }
   void SendSegment(Broadcast* broadcast, uint64_t r, uint32_t segment) {
     broadcast->Add(
@@ -63,7 +74,16 @@ class BroadcastTest : public ::testing::Test {
     for (const uint32_t s : {2u, 0u, 1u}) SendSegment(broadcast, r, s);
     CommitRound(broadcast, r);
   }
-  // Reads the available frames; one character for each: o, the segment's number, c.
+  void WholeRoundWithObjects(Broadcast* broadcast, uint64_t r) {
+    OpenRound(broadcast, r);
+    for (const uint32_t s : {2u, 0u, 1u}) {
+      SendObject(broadcast, r, s);
+      SendSegment(broadcast, r, s);
+    }
+    CommitRound(broadcast, r);
+  }
+  // Reads the available frames; one character for each: o, the segment's number, c. The number of an
+  // object comes after "@".
   std::string Drain(Subscription* subscription) {
     std::string kinds;
     while (true) {
@@ -74,6 +94,7 @@ class BroadcastTest : public ::testing::Test {
       EXPECT_TRUE(frame.ParseFromString(**next));
       kinds += frame.has_open()     ? "o"
                : frame.has_commit() ? "c"
+               : frame.has_object() ? absl::StrCat("@", frame.object().segment())
                                     : absl::StrCat(frame.segment().segment());
     }
   }

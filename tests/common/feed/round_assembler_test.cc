@@ -221,5 +221,102 @@ TEST_F(RoundAssemblerTest, RefusesImpossibleEpochs) {
   ASSERT_TRUE(AddAll(Frames(later, EpochId(10))).ok());
 }
 
+// Gives the payloads of a round, or fails.
+class RoundObjects final : public ObjectSource {
+ public:
+  explicit RoundObjects(const BuiltRound* round) : round_(round) {}
+  absl::StatusOr<SharedBytes> Fetch(RoundId round, const v1::SegmentObject& object) override {
+    EXPECT_EQ(round, RoundId(round_->header.round()));
+    ++fetched;
+    if (!fails.ok()) return fails;
+    return std::make_shared<const std::string>(round_->payloads[object.segment()]);
+  }
+
+  absl::Status fails;
+  int fetched = 0;
+
+ private:
+  const BuiltRound* const round_;
+};
+
+class ObjectAssemblerTest : public RoundAssemblerTest {
+ protected:
+  ObjectAssemblerTest() { assembler_ = RoundAssembler(&layout_, RoundId(3), &objects_); }
+  // The frames of round_ with objects, and the commit.
+  std::vector<Frame> ObjectFrames() const {
+    std::vector<Frame> frames(round_.payloads.size(), Frames(round_).back());
+    for (int i = 0; i < round_.header.segments_size(); ++i) {
+      v1::SegmentObject* const object = frames[i].mutable_object();
+      object->set_segment(i);
+      object->set_payload_bytes(round_.payloads[i].size());
+      object->set_sha256(round_.header.segments(i).sha256());
+    }
+    frames.push_back(Frames(round_).back());
+    return frames;
+  }
+  void ExpectRefusedObjects(const std::vector<Frame>& frames, absl::string_view message) {
+    ExpectRefused(frames, message);
+    assembler_ = RoundAssembler(&layout_, RoundId(3), &objects_);
+  }
+
+  RoundObjects objects_{&round_};
+};
+
+TEST_F(ObjectAssemblerTest, GivesTheRoundThatWasFetched) {
+  ASSERT_TRUE(AddAll(ObjectFrames()).ok());
+  ASSERT_EQ(committed_.size(), 1u);
+  for (size_t i = 0; i < round_.payloads.size(); ++i)
+    EXPECT_EQ(*committed_[0].payloads[i], round_.payloads[i]);
+}
+
+TEST_F(ObjectAssemblerTest, TakesSomeSegmentsFromFrames) {
+  std::vector<Frame> frames = ObjectFrames();
+  frames[1] = Frames(round_)[1];
+  EXPECT_TRUE(AddAll(frames).ok());
+  EXPECT_EQ(objects_.fetched, 2);
+}
+
+TEST_F(ObjectAssemblerTest, PassesOnWhyItCouldNotBeFetched) {
+  for (const absl::Status& status :
+       {absl::UnavailableError("no mirror"), absl::CancelledError("closing")}) {
+    objects_.fails = status;
+    EXPECT_EQ(AddAll(ObjectFrames()).code(), status.code());
+    EXPECT_EQ(assembler_.next_round(), RoundId(3));
+  }
+}
+
+TEST_F(ObjectAssemblerTest, ComparesWhatWasFetchedWithTheHeader) {
+  BuiltRound other = BuildRound(layout_, RoundId(3), 4711);
+  std::swap(other.payloads[0], other.payloads[1]);
+  RoundObjects wrong(&other);
+  assembler_ = RoundAssembler(&layout_, RoundId(3), &wrong);
+  ExpectRefusedObjects(ObjectFrames(), "round 3: segment 0: the payload");
+}
+
+TEST_F(ObjectAssemblerTest, RefusesObjectsThatDoNotFit) {
+  const std::vector<Frame> frames = ObjectFrames();
+  ExpectRefusedObjects({frames[0], frames[0]}, "round 3: segment 0: comes after its object");
+  ExpectRefusedObjects({frames[0], Frames(round_)[0]},
+                       "round 3: segment 0: comes after its object");
+  ExpectRefusedObjects({Frames(round_)[0], frames[0]},
+                       "round 3: segment 0: the object comes after frames");
+  const int fetched = objects_.fetched;
+  Frame frame = frames[0];
+  frame.mutable_object()->set_segment(3);
+  ExpectRefusedObjects({frame}, "round 3: segment 3: the layout has 3");
+  frame = frames[0];
+  frame.mutable_object()->set_payload_bytes(uint64_t{1} << 50);
+  ExpectRefusedObjects({frame}, "round 3: segment 0: payload_bytes");
+  frame = frames[0];
+  frame.mutable_object()->clear_payload_bytes();
+  ExpectRefusedObjects({frame}, "round 3: segment 0: payload_bytes");
+  frame = frames[0];
+  frame.mutable_object()->set_sha256(std::string(31, 'x'));
+  ExpectRefusedObjects({frame}, "round 3: segment 0: sha256: 31 bytes");
+  assembler_ = RoundAssembler(&layout_, RoundId(3));
+  ExpectRefused({frames[0]}, "round 3: segment 0: an object was not asked for");
+  EXPECT_EQ(objects_.fetched, fetched) << "nothing is fetched that does not fit";
+}
+
 }  // namespace
 }  // namespace distro

@@ -71,5 +71,53 @@ TEST_F(DamagedRecordsTest, OnlyWhoReadAllOfARecordCallsItWhole) {
   EXPECT_EQ(Damaged(), 1u);
 }
 
+using ObjectsTest = testing::BroadcastTest;
+
+TEST_F(ObjectsTest, ComeInsteadOfSegmentFramesToWhoAsked) {
+  Broadcast broadcast(1 << 20, RoundId(0));
+  WholeRoundWithObjects(&broadcast, 0);
+  EXPECT_EQ(Drain(Subscribe(&broadcast, 0, "a", {}, true).get()), "o@2@0@1c");
+  EXPECT_EQ(Drain(Subscribe(&broadcast, 0, "b", {}, false).get()), "o201c");
+}
+
+TEST_F(ObjectsTest, ComeFromTheLog) {
+  Broadcast broadcast(0, RoundId(0));
+  for (uint64_t r = 0; r < 2; ++r) WholeRoundWithObjects(&broadcast, r);
+  auto subscription = Subscribe(&broadcast, 0, "a", {}, true);
+  v1::SubscribeRoundsResponse frame;
+  ASSERT_TRUE(frame.ParseFromString(**subscription->Next()));
+  EXPECT_EQ(frame.epoch(), 1u);
+  // The log's; round_ is the last one.
+  const testing::BuiltRound first =
+      testing::BuildRound(layout_, RoundId(0), log_file_->HashBefore(RoundId(0)));
+  EXPECT_EQ(frame.object().payload_bytes(), first.payloads[0].size());
+  EXPECT_EQ(frame.object().sha256(), AsBytes(Sha256(first.payloads[0])));
+  EXPECT_EQ(Drain(subscription.get()), "@1@2c@0@1@2c");
+}
+
+// The cursor leaves the ring in the middle of a round.
+TEST_F(ObjectsTest, ComeOnceEach) {
+  Broadcast broadcast(0, RoundId(0));
+  OpenRound(&broadcast, 0);
+  SendObject(&broadcast, 0, 1);
+  SendSegment(&broadcast, 0, 1);
+  auto objects = Subscribe(&broadcast, 0, "a", {}, true);
+  auto frames = Subscribe(&broadcast, 0, "b", {}, false);
+  EXPECT_EQ(Drain(objects.get()), "o@1");
+  EXPECT_EQ(Drain(frames.get()), "o1");
+  CommitRound(&broadcast, 0);
+  EXPECT_EQ(Drain(objects.get()), "@0@2c");
+  EXPECT_EQ(Drain(frames.get()), "02c");
+}
+
+// A record of a version without objects.
+TEST_F(ObjectsTest, AreSegmentFramesWhereTheRecordNamesNone) {
+  Broadcast broadcast(0, RoundId(0));
+  OpenRound(&broadcast, 0);
+  for (auto& segment : *round_.header.mutable_segments()) segment.clear_sha256();
+  CommitRound(&broadcast, 0);
+  EXPECT_EQ(Drain(Subscribe(&broadcast, 0, "a", {}, true).get()), "012c");
+}
+
 }  // namespace
 }  // namespace distro::server

@@ -26,6 +26,13 @@ TEST(OptionsTest, RefusesWhatCannotWorkAndNamesTheFlag) {
       {"--run and --model", [](AggregatorOptions* o) { o->model = "model"; }},
       {"--listen", [](AggregatorOptions* o) { o->listen = "localhost"; }},
       {"--http", [](AggregatorOptions* o) { o->http = "127.0.0.1:65536"; }},
+      {"--objects", [](AggregatorOptions* o) { o->objects = "localhost"; }},
+      {"--mirrors", [](AggregatorOptions* o) { o->mirrors = {"http://mirror.example"}; }},
+      {"--mirrors",
+       [](AggregatorOptions* o) {
+         o->objects = "127.0.0.1:7702";
+         o->mirrors = {"http://a", "mirror.example"};
+       }},
       {"--heartbeat_interval",
        [](AggregatorOptions* o) { o->heartbeat_interval = absl::ZeroDuration(); }},
       {"--lease", [](AggregatorOptions* o) { o->lease = absl::Seconds(5); }},

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/file.h"
 #include "common/model/checkpoint/hf_folder.h"
@@ -74,6 +75,8 @@ class ServerTest : public ::testing::Test {
     options.data_dir = folder_.File("data");
     options.listen = listen_;
     options.http = "127.0.0.1:0";
+    options.objects = objects_;
+    options.mirrors = mirrors_;
     options.insecure = true;
     options.suspect_after = absl::Seconds(500);
     options.lease = absl::Seconds(1000);
@@ -85,8 +88,10 @@ class ServerTest : public ::testing::Test {
 
   ScratchFolder folder_;
   Layout layout_ = SmallLayout();
-  std::string listen_ = "127.0.0.1:0";  // of the next Start
-  // Of the next Start.
+  // Of the next Start, as what follows.
+  std::string listen_ = "127.0.0.1:0";
+  std::string objects_;  // empty: none are served
+  std::vector<std::string> mirrors_;
   server::ServiceLimits limits_;
   server::ConnectionLimits connections_ = server::AggregatorOptions().connections;
   bool reflection_ = false;

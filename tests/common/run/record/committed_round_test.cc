@@ -140,6 +140,10 @@ TEST(ParseRoundHeaderTest, RefusesBadSegments) {
                 [](auto& h) { h.mutable_segments(1)->set_included(std::string("\x03\x00", 2)); });
   ExpectRefused("segment 2: included: unused bit 2",
                 [](auto& h) { h.mutable_segments(2)->set_included("\x07"); });
+  ExpectRefused("segment 1: sha256: 31 bytes",
+                [](auto& h) { h.mutable_segments(1)->set_sha256(std::string(31, 'x')); });
+  ExpectRefused("segment 2: sha256: 0 bytes",
+                [](auto& h) { h.mutable_segments(2)->clear_sha256(); });
   ExpectRefused("segment 0: included: alice abstained",
                 [](auto& h) { h.mutable_members(0)->set_abstained(true); });
   ExpectRefused("segment 0: payload_bytes",

@@ -1,0 +1,269 @@
+#include "common/net/http/http_client.h"
+
+#include <array>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "boost/asio/connect.hpp"
+#include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/ssl/context.hpp"
+#include "boost/asio/ssl/host_name_verification.hpp"
+#include "boost/asio/ssl/stream.hpp"
+#include "boost/beast/core/flat_buffer.hpp"
+#include "boost/beast/http/buffer_body.hpp"
+#include "boost/beast/http/empty_body.hpp"
+#include "boost/beast/http/parser.hpp"
+#include "boost/beast/http/read.hpp"
+#include "boost/beast/http/write.hpp"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_util.h"
+#include "common/net/http/http_range.h"
+
+namespace distro {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr size_t kPieceBytes = 64 << 10;
+constexpr uint32_t kHeaderBytes = 16 << 10;
+constexpr double kLeastBytesPerSecond = 64 << 10;
+constexpr absl::Duration kSlice = absl::Milliseconds(50);
+
+using Request = http::request<http::empty_body>;
+using Parser = http::response_parser<http::buffer_body>;
+using Then = std::function<void(error_code)>;
+
+// The operations on a connected socket, plain or encrypted.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  virtual tcp::socket& socket() = 0;
+  virtual void Handshake(Then then) = 0;
+  virtual void Write(Request& request, Then then) = 0;
+  virtual void ReadHead(boost::beast::flat_buffer& buffer, Parser& parser, Then then) = 0;
+  virtual void ReadSome(boost::beast::flat_buffer& buffer, Parser& parser, Then then) = 0;
+};
+
+template <typename Stream>
+class ChannelOf final : public Channel {
+ public:
+  template <typename... Arguments>
+  explicit ChannelOf(Arguments&&... arguments) : stream_(std::forward<Arguments>(arguments)...) {}
+
+  Stream& stream() { return stream_; }
+  tcp::socket& socket() override {
+    if constexpr (std::is_same_v<Stream, tcp::socket>) {
+      return stream_;
+    } else {
+      return stream_.next_layer();
+    }
+  }
+  void Handshake(Then then) override {
+    if constexpr (std::is_same_v<Stream, tcp::socket>) {
+      then({});
+    } else {
+      stream_.async_handshake(asio::ssl::stream_base::client, std::move(then));
+    }
+  }
+  void Write(Request& request, Then then) override {
+    http::async_write(stream_, request, [then](error_code error, size_t) { then(error); });
+  }
+  void ReadHead(boost::beast::flat_buffer& buffer, Parser& parser, Then then) override {
+    http::async_read_header(stream_, buffer, parser,
+                            [then](error_code error, size_t) { then(error); });
+  }
+  void ReadSome(boost::beast::flat_buffer& buffer, Parser& parser, Then then) override {
+    http::async_read_some(stream_, buffer, parser,
+                          [then](error_code error, size_t) { then(error); });
+  }
+
+ private:
+  Stream stream_;
+};
+
+}  // namespace
+
+// One connection. After an error it is of no further use.
+class HttpClient::Connection {
+ public:
+  Connection(const HttpUrl& server, const HttpClientOptions& options)
+      : server_(server), options_(options) {}
+  // Handlers of operations that were given up may still refer to the members.
+  ~Connection() { io_.stop(); }
+
+  absl::Status Open();
+  // Whether the next request may use it.
+  bool reusable() const { return reusable_; }
+  // Whether the server closed the connection instead of answering the last request.
+  bool unanswered() const { return unanswered_; }
+  absl::Status Get(const std::string& path, uint64_t offset, Sink sink);
+
+ private:
+  absl::Status MakeChannel();
+  // Starts an operation and waits for its end, for options_.patience at most.
+  absl::Status Await(absl::FunctionRef<void(Then)> start);
+  absl::Status CheckHead(const Parser& parser, uint64_t* at) const;
+  absl::Status ReadBody(Parser* parser, uint64_t at, Sink sink);
+
+  const HttpUrl& server_;
+  const HttpClientOptions& options_;
+  asio::io_context io_;
+  asio::ssl::context tls_{asio::ssl::context::tls_client};
+  tcp::resolver resolver_{io_};
+  tcp::resolver::results_type found_;
+  std::unique_ptr<Channel> channel_;
+  boost::beast::flat_buffer buffer_;
+  bool reusable_ = false;
+  bool unanswered_ = false;
+};
+
+absl::Status HttpClient::Connection::Await(absl::FunctionRef<void(Then)> start) {
+  // Shared, because the operation may end after this function has given it up.
+  const auto ended = std::make_shared<std::optional<error_code>>();
+  start([ended](error_code error) { *ended = error; });
+  const Clock* const clock = Clock::Real();
+  const absl::Duration deadline = clock->MonotonicNow() + options_.patience;
+  while (!*ended) {
+    if (options_.cancelled && options_.cancelled()) return absl::CancelledError("cancelled");
+    if (clock->MonotonicNow() >= deadline)
+      return absl::UnavailableError(
+          absl::StrCat("no answer within ", absl::FormatDuration(options_.patience)));
+    io_.restart();
+    io_.run_one_for(absl::ToChronoNanoseconds(kSlice));
+  }
+  if (**ended) return absl::UnavailableError((*ended)->message());
+  return absl::OkStatus();
+}
+
+absl::Status HttpClient::Connection::MakeChannel() {
+  if (!server_.tls) {
+    channel_ = std::make_unique<ChannelOf<tcp::socket>>(io_);
+    return absl::OkStatus();
+  }
+  error_code error;
+  tls_.set_default_verify_paths(error);
+  if (!error && !options_.ca.empty()) tls_.load_verify_file(options_.ca, error);
+  if (error) return absl::InvalidArgumentError(absl::StrCat(options_.ca, ": ", error.message()));
+  auto channel = std::make_unique<ChannelOf<asio::ssl::stream<tcp::socket>>>(io_, tls_);
+  channel->stream().set_verify_mode(asio::ssl::verify_peer);
+  channel->stream().set_verify_callback(asio::ssl::host_name_verification(server_.host));
+  SSL_set_tlsext_host_name(channel->stream().native_handle(), server_.host.c_str());
+  channel_ = std::move(channel);
+  return absl::OkStatus();
+}
+
+absl::Status HttpClient::Connection::Open() {
+  DISTRO_RETURN_IF_ERROR(MakeChannel());
+  DISTRO_RETURN_IF_ERROR(Await([&](Then then) {
+    resolver_.async_resolve(server_.host, absl::StrCat(server_.port),
+                            [this, then](error_code error, tcp::resolver::results_type found) {
+                              if (!error) found_ = std::move(found);
+                              then(error);
+                            });
+  }));
+  DISTRO_RETURN_IF_ERROR(Await([&](Then then) {
+    asio::async_connect(channel_->socket(), found_,
+                        [then](error_code error, const tcp::endpoint&) { then(error); });
+  }));
+  return Await([&](Then then) { channel_->Handshake(std::move(then)); });
+}
+
+absl::Status HttpClient::Connection::Get(const std::string& path, uint64_t offset, Sink sink) {
+  Request request(http::verb::get, server_.path + path, 11);
+  request.set(http::field::host, server_.Authority());
+  if (offset > 0) request.set(http::field::range, absl::StrCat("bytes=", offset, "-"));
+  Parser parser;
+  parser.header_limit(kHeaderBytes);
+  // In Boost 1.74, no limit would mean a limit of 0.
+  parser.body_limit(std::numeric_limits<uint64_t>::max());
+  unanswered_ = true;
+  reusable_ = false;
+  DISTRO_RETURN_IF_ERROR(Await([&](Then then) { channel_->Write(request, std::move(then)); }));
+  DISTRO_RETURN_IF_ERROR(
+      Await([&](Then then) { channel_->ReadHead(buffer_, parser, std::move(then)); }));
+  unanswered_ = false;
+  uint64_t at = offset;
+  DISTRO_RETURN_IF_ERROR(CheckHead(parser, &at));
+  DISTRO_RETURN_IF_ERROR(ReadBody(&parser, at, sink));
+  reusable_ = parser.keep_alive();
+  return absl::OkStatus();
+}
+
+absl::Status HttpClient::Connection::CheckHead(const Parser& parser, uint64_t* at) const {
+  const auto& response = parser.get();
+  switch (response.result()) {
+    case http::status::ok:
+      *at = 0;
+      return absl::OkStatus();
+    case http::status::partial_content: {
+      const auto value = response[http::field::content_range];
+      if (BeginOfContentRange({value.data(), value.size()}) == *at) return absl::OkStatus();
+      return absl::UnavailableError("another range than the one asked for");
+    }
+    case http::status::not_found:
+      return absl::NotFoundError("404 Not Found");
+    default:
+      return absl::UnavailableError(absl::StrCat("status ", response.result_int()));
+  }
+}
+
+absl::Status HttpClient::Connection::ReadBody(Parser* parser, uint64_t at, Sink sink) {
+  std::array<char, kPieceBytes> piece;
+  const Clock* const clock = Clock::Real();
+  const absl::Duration begin = clock->MonotonicNow();
+  uint64_t received = 0;
+  while (!parser->is_done()) {
+    parser->get().body().data = piece.data();
+    parser->get().body().size = piece.size();
+    const absl::Status status = Await([&](Then then) {
+      channel_->ReadSome(buffer_, *parser, [then](error_code error) {
+        then(error == http::error::need_buffer ? error_code() : error);
+      });
+    });
+    if (!status.ok()) return status;
+    const size_t size = piece.size() - parser->get().body().size;
+    DISTRO_RETURN_IF_ERROR(sink(at, {piece.data(), size}));
+    at += size;
+    received += size;
+    const double seconds = absl::ToDoubleSeconds(clock->MonotonicNow() - begin);
+    if (seconds > absl::ToDoubleSeconds(options_.patience) &&
+        static_cast<double>(received) < seconds * kLeastBytesPerSecond)
+      return absl::UnavailableError(absl::StrCat(received, " bytes in ", seconds, " s: too slow"));
+  }
+  return absl::OkStatus();
+}
+
+HttpClient::HttpClient(HttpUrl server, HttpClientOptions options)
+    : server_(std::move(server)), options_(std::move(options)) {}
+
+HttpClient::~HttpClient() = default;
+
+absl::Status HttpClient::Get(const std::string& path, uint64_t offset, Sink sink) {
+  const std::string where = absl::StrCat(server_.Text(), path);
+  while (true) {
+    const bool kept = connection_ != nullptr;
+    absl::Status status;
+    if (!kept) {
+      connection_ = std::make_unique<Connection>(server_, options_);
+      status = connection_->Open();
+    }
+    if (status.ok()) status = connection_->Get(path, offset, sink);
+    const bool unanswered = connection_->unanswered();
+    if (!status.ok() || !connection_->reusable()) connection_.reset();
+    // A server may close a connection that is idle: that says nothing about the next one.
+    const bool again = kept && unanswered && absl::IsUnavailable(status);
+    if (!again) return Annotate(status, where);
+  }
+}
+
+}  // namespace distro

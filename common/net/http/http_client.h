@@ -1,0 +1,61 @@
+// Fetches bytes from one HTTP or HTTPS server, over a connection that is kept between requests. A
+// response counts only as far as it arrives: whoever needs to know that the bytes are right checks
+// them.
+//
+//   HttpClient client(*ParseHttpUrl("https://mirror.example"), {.cancelled = stopping});
+//   absl::Status status = client.Get("/v1/objects/...", 0, [&](uint64_t offset, auto bytes) {
+//     ...
+//   });
+//
+// Not thread-safe. Blocking.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/net/http/http_url.h"
+
+namespace distro {
+
+struct HttpClientOptions {
+  // Longest wait for a connection, for the head of a response, and for its next bytes. A transfer
+  // also ends where its mean rate is below 64 KiB/s after this time.
+  absl::Duration patience = absl::Seconds(2);
+  // PEM file of CAs that are trusted besides the system's; empty: none.
+  std::string ca = {};
+  // Asked every 50 ms while waiting; empty: never cancelled.
+  std::function<bool()> cancelled = nullptr;
+};
+
+class HttpClient {
+ public:
+  // Receives bytes in order, with their offset in the object. A status that is not OK ends the
+  // transfer and is returned.
+  using Sink = absl::FunctionRef<absl::Status(uint64_t offset, absl::string_view bytes)>;
+
+  HttpClient(HttpUrl server, HttpClientOptions options);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // GET of the server's path followed by `path`, from byte `offset` on; a server that supports no
+  // ranges sends the bytes before as well. NotFound: the server answered 404. Unavailable: it did
+  // not answer, another status came, or the connection ended early; the message names the URL.
+  // Cancelled. InvalidArgument: the file `ca` is not usable.
+  absl::Status Get(const std::string& path, uint64_t offset, Sink sink);
+
+ private:
+  class Connection;
+
+  const HttpUrl server_;
+  const HttpClientOptions options_;
+  std::unique_ptr<Connection> connection_;  // null: none is open
+};
+
+}  // namespace distro

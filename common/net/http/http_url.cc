@@ -1,0 +1,52 @@
+#include "common/net/http/http_url.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/address.h"
+
+namespace distro {
+namespace {
+
+bool IsPlain(char c) {
+  return absl::ascii_isgraph(c) && !absl::StrContains("?#@\\\"<>", absl::string_view(&c, 1));
+}
+
+}  // namespace
+
+std::string HttpUrl::Authority() const {
+  const bool v6 = absl::StrContains(host, ':');
+  return absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", port);
+}
+
+std::string HttpUrl::Text() const {
+  return absl::StrCat(tls ? "https://" : "http://", Authority(), path);
+}
+
+absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
+  const absl::Status invalid = absl::InvalidArgumentError(
+      absl::StrCat(url, " is not http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]"));
+  HttpUrl parsed;
+  absl::string_view rest = url;
+  parsed.tls = absl::ConsumePrefix(&rest, "https://");
+  if (!parsed.tls && !absl::ConsumePrefix(&rest, "http://")) return invalid;
+  if (!std::ranges::all_of(rest, IsPlain)) return invalid;
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  std::string server(rest.substr(0, slash));
+  // A colon after the brackets of IPv6, if there are any, precedes the port.
+  const bool has_port =
+      server.find(':', server.rfind(']') == std::string::npos ? 0 : server.rfind(']')) !=
+      std::string::npos;
+  if (!has_port) absl::StrAppend(&server, ":", parsed.tls ? 443 : 80);
+  const absl::StatusOr<HostPort> address = ParseHostPort(server);
+  if (!address.ok() || address->port == 0) return invalid;
+  parsed.host = address->host;
+  parsed.port = address->port;
+  parsed.path = std::string(absl::StripSuffix(rest.substr(slash), "/"));
+  return parsed;
+}
+
+}  // namespace distro
