@@ -20,9 +20,23 @@ void LoadWorker::Subscription::Start(Stub* stub) {
 
 void LoadWorker::Subscription::OnReadDone(bool ok) {
   if (!ok) return;
-  taken_ = worker_->Take(std::move(frame_));
+  if (!frame_.has_object()) return Taken(worker_->Take(std::move(frame_)));
+  if (fetch_.joinable()) fetch_.join();  // it has ended, or is about to: it started this read
+  AddHold();
+  fetch_ = std::thread([this] {
+    Taken(worker_->FetchObject(RoundId(frame_.round()), frame_.object()));
+    RemoveHold();
+  });
+}
+
+void LoadWorker::Subscription::Taken(const absl::Status& status) {
+  taken_ = status;
   if (!taken_.ok()) return context_.TryCancel();
   StartRead(&frame_);
+}
+
+LoadWorker::Subscription::~Subscription() {
+  if (fetch_.joinable()) fetch_.join();
 }
 
 void LoadWorker::Subscription::OnDone(const grpc::Status& status) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/aggregator_load/load_worker.h"
@@ -13,19 +14,24 @@
 
 namespace distro::bench {
 
-// Hands each frame to the worker; an error of Take cancels the stream.
+// Hands each frame to the worker; an error of Take cancels the stream. An object is fetched on a
+// thread of its own, and the next frame read after it.
 class LoadWorker::Subscription final : public grpc::ClientReadReactor<v1::SubscribeRoundsResponse> {
  public:
   Subscription(LoadWorker* worker, const v1::SubscribeRoundsRequest& request);
   void Start(Stub* stub);
   void Cancel() { context_.TryCancel(); }
 
+  ~Subscription() override;
   void OnReadDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
  private:
+  void Taken(const absl::Status& status);
+
   LoadWorker* const worker_;
   const v1::SubscribeRoundsRequest request_;
+  std::thread fetch_;  // of the last object
   grpc::ClientContext context_;
   v1::SubscribeRoundsResponse frame_;
   absl::Status taken_;

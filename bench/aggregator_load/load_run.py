@@ -65,10 +65,10 @@ def write_zeros(folder, config, tensors):
 
 class Load:
     """An aggregator with a run for `workers` synthetic workers. `keep`: votes of a block that travel down; 0: all. `recorded`: folder of
-    the updates that they upload; None: random ones. `other`: keys of run.json."""
+    the updates that they upload; None: random ones. `flags`: of the aggregator. `other`: keys of run.json."""
 
     def __init__(self, bin_folder, workers, rounds, keep, recorded=None, method="signs", blocks=REPORT_BLOCKS, segment_blocks=16384,
-                 prefix=(), listen="127.0.0.1:0", **other):
+                 prefix=(), listen="127.0.0.1:0", flags=(), **other):
         self.program, self.workers, self.rounds, self.blocks = bin_folder / "aggregator_load", workers, rounds, blocks
         self.updates = ["--recorded", recorded] if recorded else []
         self.space = processes.Workspace(processes.programs_in(bin_folder))
@@ -82,7 +82,7 @@ class Load:
         run_file.write_text(json.dumps(run | other))
         try:
             self.aggregator = self.space.start_aggregator(
-                "--run", run_file, "--model", write_model(self.space.folder / "model", blocks, method), *PATIENCE,
+                "--run", run_file, "--model", write_model(self.space.folder / "model", blocks, method), *PATIENCE, *flags,
                 prefix=prefix, listen=listen)
         except BaseException:
             self.space.close()

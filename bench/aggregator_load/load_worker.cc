@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/channel.h"
+#include "common/net/http/object_path.h"
 #include "common/net/rpc/status.h"
 
 namespace distro::bench {
@@ -46,11 +47,18 @@ LoadWorker::LoadWorker(const LoadRun* run, int number, const v1::JoinResponse& j
       identity_(Identity(number)),
       epoch_(joined.epoch()),
       initial_state_(joined.snapshot().state_hash()),
+      run_id_(joined.run_id()),
       uploads_(Connect(run->aggregator)),
       downloads_(Connect(run->aggregator)),
       received_(run->layout->segments()) {
-  if (verify) assembler_.emplace(run->layout, RoundId(0));
   v1::SubscribeRoundsRequest request;
+  if (!joined.mirrors().empty()) {
+    request.set_objects(true);
+    mirror_.emplace(ParseHttpUrl(joined.mirrors(0)).value(),
+                    HttpClientOptions{.patience = absl::Minutes(1)});
+  } else if (verify) {
+    assembler_.emplace(run->layout, RoundId(0));
+  }
   *request.mutable_worker() = identity_;
   request.set_run_id(joined.run_id());
   request.set_epoch(epoch_);
@@ -128,6 +136,22 @@ absl::Status LoadWorker::TakeSegment(RoundId round, const v1::SegmentFrame& fram
   received_[frame.segment()] += frame.data().size();
   run_->times->Received(round, SegmentId(frame.segment()));
   return absl::OkStatus();
+}
+
+absl::Status LoadWorker::FetchObject(RoundId round, const v1::SegmentObject& object) {
+  const SegmentId segment(object.segment());
+  if (segment.value() >= received_.size()) return absl::DataLossError("an object of no segment");
+  const std::string path = ObjectPath(
+      {.run_id = run_id_, .result = ObjectName::Result{round, segment}, .sha256 = object.sha256()});
+  Sha256Stream sha256;
+  DISTRO_RETURN_IF_ERROR(mirror_->Get(path, 0, [&](uint64_t, absl::string_view bytes) {
+    sha256.Update(bytes);
+    received_[segment.value()] += bytes.size();
+    run_->times->Received(round, segment);
+    return absl::OkStatus();
+  }));
+  if (AsBytes(sha256.Finish()) == object.sha256()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, ": other bytes"));
 }
 
 absl::Status LoadWorker::TakeCommit(RoundId round, const std::string& bytes) {

@@ -4,7 +4,7 @@
 // it assembles the rounds as a real worker does. It does not retry: the first error ends it.
 //
 // Uploads and subscription have a connection each, as a worker's; the workers of a process share
-// the connection for control calls.
+// the connection for control calls. Where the run has a mirror, results come from there.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "bench/aggregator_load/synthetic_updates.h"
 #include "common/feed/round_assembler.h"
 #include "common/model/layout/layout.h"
+#include "common/net/http/http_client.h"
 #include "distro/v1/aggregator.grpc.pb.h"
 #include "grpcpp/client_context.h"
 
@@ -64,6 +65,8 @@ class LoadWorker {
   absl::Status Take(v1::SubscribeRoundsResponse frame);
   static uint64_t FirstSample(const v1::RoundOpen& open, const std::string& worker);
   absl::Status TakeSegment(RoundId round, const v1::SegmentFrame& frame);
+  // From the mirror. Blocking; DataLoss: it is not what was announced.
+  absl::Status FetchObject(RoundId round, const v1::SegmentObject& object);
   absl::Status TakeCommit(RoundId round, const std::string& header);
   absl::Status CheckCommit(const v1::RoundHeader& header);
   void SubscriptionEnded(const absl::Status& status);
@@ -84,10 +87,12 @@ class LoadWorker {
   const v1::WorkerIdentity identity_;
   const uint64_t epoch_;
   const uint64_t initial_state_;
+  const std::string run_id_;
   std::unique_ptr<Stub> uploads_;
   std::unique_ptr<Stub> downloads_;
 
   // Of the subscription's callbacks.
+  std::optional<HttpClient> mirror_;
   std::vector<uint64_t> received_;           // [segments] bytes of the open round
   std::optional<RoundAssembler> assembler_;  // of one that verifies
   std::unique_ptr<Subscription> subscription_;

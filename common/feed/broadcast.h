@@ -88,8 +88,8 @@ class Broadcast {
   void Close(absl::string_view worker, const absl::Status& status);
 
   // Returns the next frame for the subscriber and advances the cursor, also to the next round.
-  // kWait: none yet (a Wake will follow). OutOfRange: all frames were returned and none will follow.
-  // Other errors: the subscription was closed with this status.
+  // kWait: none yet (a Wake will follow). OutOfRange: all frames were returned and none will
+  // follow. Other errors: the subscription was closed with this status.
   absl::StatusOr<RingLookup> Next(const Subscriber& subscriber, Cursor* cursor);
 
   RoundId head() const;

@@ -1,6 +1,6 @@
 // What comes from peers of objects, as one text: the path and the Range of a request, the
-// Content-Range of a response, the URL of a mirror. Each is refused, or has the meaning that its own
-// text form says.
+// Content-Range of a response, the URL of a mirror. Each is refused, or has the meaning that its
+// own text form says.
 #include <cstdint>
 #include <cstdlib>
 

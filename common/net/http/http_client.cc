@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "boost/asio/connect.hpp"
 #include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/address.hpp"
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/ssl/context.hpp"
 #include "boost/asio/ssl/host_name_verification.hpp"
@@ -97,7 +98,9 @@ class ChannelOf final : public Channel {
 class HttpClient::Connection {
  public:
   Connection(const HttpUrl& server, const HttpClientOptions& options)
-      : server_(server), options_(options) {}
+      : server_(server), options_(options) {
+    buffer_.reserve(kPieceBytes);  // Beast reads no more at a time than there is room for
+  }
   // Handlers of operations that were given up may still refer to the members.
   ~Connection() { io_.stop(); }
 
@@ -157,7 +160,9 @@ absl::Status HttpClient::Connection::MakeChannel() {
   auto channel = std::make_unique<ChannelOf<asio::ssl::stream<tcp::socket>>>(io_, tls_);
   channel->stream().set_verify_mode(asio::ssl::verify_peer);
   channel->stream().set_verify_callback(asio::ssl::host_name_verification(server_.host));
-  SSL_set_tlsext_host_name(channel->stream().native_handle(), server_.host.c_str());
+  asio::ip::make_address(server_.host, error);
+  const bool is_name = error.failed();  // an address is no name for SNI (RFC 6066)
+  if (is_name) SSL_set_tlsext_host_name(channel->stream().native_handle(), server_.host.c_str());
   channel_ = std::move(channel);
   return absl::OkStatus();
 }

@@ -45,7 +45,10 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
   if (!address.ok() || address->port == 0) return invalid;
   parsed.host = address->host;
   parsed.port = address->port;
-  parsed.path = std::string(absl::StripSuffix(rest.substr(slash), "/"));
+  rest.remove_prefix(slash);
+  while (absl::ConsumeSuffix(&rest, "/")) {
+  }
+  parsed.path = std::string(rest);
   return parsed;
 }
 

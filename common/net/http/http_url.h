@@ -20,8 +20,8 @@ struct HttpUrl {
   std::string Text() const;
 };
 
-// "http://host", "https://host:8443/some/path/", "http://[::1]:80". InvalidArgument: another scheme,
-// no host, a port outside 1 to 65535, or a user, a query, a fragment or a space in it.
+// "http://host", "https://host:8443/some/path/", "http://[::1]:80". InvalidArgument: another
+// scheme, no host, a port outside 1 to 65535, or a user, a query, a fragment or a space in it.
 absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url);
 
 }  // namespace distro

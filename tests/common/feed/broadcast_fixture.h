@@ -82,8 +82,8 @@ class BroadcastTest : public ::testing::Test {
     }
     CommitRound(broadcast, r);
   }
-  // Reads the available frames; one character for each: o, the segment's number, c. The number of an
-  // object comes after "@".
+  // Reads the available frames; one character for each: o, the segment's number, c. The number of
+  // an object comes after "@".
   std::string Drain(Subscription* subscription) {
     std::string kinds;
     while (true) {

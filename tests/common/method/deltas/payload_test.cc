@@ -211,12 +211,14 @@ struct GroupBits {
     Add<Repeats>(blocks - 1);
     Add<Counts>(count);
   }
-  // A block of one entry, behind its run.
-  void AddEntry() {
-    Add<Scales>(2);
-    Add<Zeros>(1);
-    Add<Gaps>(5);
-    writes.push_back([](const Codes&, BitWriter* writer) { writer->Write(0, 1); });  // the sign
+  // Blocks of one entry each, behind their run. `first`: of the group, which has `all` entries.
+  void AddBlocks(uint32_t blocks, bool first, uint32_t all) {
+    for (uint32_t b = 0; b < blocks; ++b) {
+      Add<Scales>(2);
+      if (first && b == 0) Add<Zeros>(all);
+      Add<Gaps>(5);
+      writes.push_back([](const Codes&, BitWriter* writer) { writer->Write(0, 1); });  // the sign
+    }
   }
 
   std::vector<std::function<void(const Codes&, BitWriter*)>> writes;
@@ -254,7 +256,7 @@ TEST(DeltaPayloadTest, RefusesGroupsThatNoEncoderMakes) {
   cases[0].fault = "256 blocks";
   cases[0].group.AddRun(1, 0);
   cases[0].group.AddRun(256, 1);
-  for (int b = 0; b < 256; ++b) cases[0].group.AddEntry();
+  cases[0].group.AddBlocks(256, true, 256);
   cases[1].fault = "gaps";
   cases[1].group.AddRun(1, 1);
   cases[1].group.Add<Scales>(2);
@@ -263,7 +265,7 @@ TEST(DeltaPayloadTest, RefusesGroupsThatNoEncoderMakes) {
   cases[2].fault = "two runs";
   for (const uint32_t blocks : {1u, 255u}) {
     cases[2].group.AddRun(blocks, 1);
-    for (uint32_t b = 0; b < blocks; ++b) cases[2].group.AddEntry();
+    cases[2].group.AddBlocks(blocks, blocks == 1, 256);
   }
   cases[3].fault = "two runs";
   cases[3].group.AddRun(1, 0);

@@ -19,6 +19,7 @@ TEST(HttpUrlTest, FillsInThePort) {
 TEST(HttpUrlTest, KeepsPortAndPath) {
   EXPECT_EQ(Parsed("http://10.0.0.1:8080/some/path/"), "http://10.0.0.1:8080/some/path");
   EXPECT_EQ(Parsed("http://[2001:db8::1]:81"), "http://[2001:db8::1]:81");
+  EXPECT_EQ(Parsed("http://host//a///"), "http://host:80//a");
 }
 
 TEST(HttpUrlTest, RefusesOthers) {

@@ -1,11 +1,13 @@
 """Results and snapshots from mirrors: stock caches in front of the aggregator, as helm/ and docker/ configure them, and mirrors that
 fail or lie."""
 import http.server
+import os
 import pathlib
 import shutil
-import subprocess
+import ssl
 import threading
 import unittest
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -128,6 +130,10 @@ class Liar(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def honest(handler, body):
+    handler.answer(body)
+
+
 def forged(handler, body):
     handler.answer(bytes([body[0] ^ 1]) + body[1:])
 
@@ -167,8 +173,13 @@ def broken(handler, body):
 
 
 class LyingMirrorTest(MirrorTest):
-    def start_liar(self, lie):
+    def start_liar(self, lie, certificate=None):
+        """`certificate`: its files, for HTTPS."""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         server.lie, server.objects, server.asked, server.ends = lie, self.objects, 0, threading.Event()
         server.daemon_threads = True
         server.handle_error = lambda *arguments: None  # clients that left
@@ -229,6 +240,42 @@ class LyingMirrorTest(MirrorTest):
         aggregator = self.start_run("http://127.0.0.1:%d" % server.server_port, f"http://{self.objects}")
         for summary in self.train(aggregator):
             self.assertGreaterEqual(summary["mirror_bytes"], summary["received_payload_bytes"])
+
+    def test_archiver_asks_it_too(self):
+        server = self.start_liar(honest)
+        aggregator = self.start_run("http://127.0.0.1:%d" % server.server_port)
+        archiver = self.workspace.start_archiver(aggregator.grpc)
+        self.train(aggregator, "--mirrors", "none")
+        self.assertEqual(archiver.exit_code(), 0)
+        self.assertGreater(server.asked, ROUNDS)
+        self.assertNotIn("mirror failed", archiver.log())
+
+    def start_https(self, host):
+        """An honest mirror with a certificate for a host, and the file of its CA."""
+        folder = self.workspace.folder / "tls"
+        self.workspace.distroctl("certs", "--out", folder, "--host", host)
+        server = self.start_liar(honest, (folder / "server.pem", folder / "server-key.pem"))
+        return "https://127.0.0.1:%d" % server.server_port, folder / "ca.pem"
+
+    def test_https(self):
+        mirror, ca = self.start_https("127.0.0.1")
+        aggregator = self.start_run(mirror)
+        with unittest.mock.patch.dict(os.environ, SSL_CERT_FILE=str(ca)):
+            summaries = self.train(aggregator)
+        for summary in summaries:
+            self.assertEqual(summary["mirror_failures"], 0)
+            self.assertGreater(summary["mirror_bytes"], summary["received_payload_bytes"])
+
+    def test_https_of_another_name_or_ca(self):
+        mirror, ca = self.start_https("mirror.example")
+        aggregator = self.start_run(mirror)
+        with unittest.mock.patch.dict(os.environ, SSL_CERT_FILE=str(ca)):
+            known = self.workspace.start_worker("w0", aggregator.grpc)
+        others = [self.workspace.start_worker(f"w{i}", aggregator.grpc) for i in (1, 2)]
+        self.finish([known, *others])
+        for worker in (known, *others):
+            self.assertEqual(worker.summary()["mirror_bytes"], 0)
+            self.assertGreaterEqual(worker.summary()["mirror_failures"], 1)
 
     def test_none(self):
         """A worker that wants no mirror."""

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What a mirror saves the aggregator: synthetic workers take the results of a run of deltas from the aggregator's streams, and then from one
+Varnish in front of it. Prints a table. Needs varnishd.
+
+    bench/aggregator_load/mirrors.py --build build/release        W = 8, 32, 64; two minutes on two cores
+
+All share the machine's cores: times are bounded by what they copy, hash and check, not by links.
+"""
+import argparse
+import pathlib
+import socket
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import load_run  # noqa: E402
+import processes  # noqa: E402
+
+BLOCKS = 32703  # two segments
+KEPT = 32
+ROUNDS = 6  # the first is not measured
+WORKERS = (8, 32, 64)
+LIMIT_SECONDS = 280  # of one row
+HEADER = ("| W | results come from | result MB | rounds/s | last upload byte to last result byte, ms p50, p99 | aggregator sent MB a round "
+          "| aggregator CPU s a round |")
+
+
+def start_varnish(space, address, objects):
+    host, port = objects.split(":")
+    rules = (load_run.ROOT / "helm/distro/files/objects.vcl").read_text().replace('"aggregator"', f'"{host}"').replace('"7704"', f'"{port}"')
+    (space.folder / "objects.vcl").write_text(rules)
+    space.start("varnish", ["varnishd", "-F", "-j", "none", "-a", address, "-f", space.folder / "objects.vcl", "-s", "malloc,1G",
+                            "-n", space.folder / "varnish"])
+    name, port = address.split(":")
+    processes.until(lambda: listens(name, int(port)), "Varnish listens")
+
+
+def listens(host, port):
+    try:
+        socket.create_connection((host, port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def measure(build, workers, mirrored):
+    holders = [processes.hold_port() for _ in range(2)]
+    objects, address = ("%s:%d" % holder.getsockname() for holder in holders)
+    flags = ("--objects", objects, "--mirrors", f"http://{address}") if mirrored else ()
+    with load_run.Load(build, workers, ROUNDS, 0, method="deltas", blocks=BLOCKS, kept_per_block=KEPT, flags=flags) as load:
+        if mirrored:
+            start_varnish(load.space, address, objects)
+        pid = load.aggregator.child.pid
+        before = load_run.cpu_seconds(pid)
+        seen = load.result([load.start()], LIMIT_SECONDS)
+        cpu = (load_run.cpu_seconds(pid) - before) / len(seen)
+        sent = load.aggregator.metric("distro_aggregator_sent_bytes_total", kind="result") / len(seen)
+    for holder in holders:
+        holder.close()
+    _, lasts = load_run.segment_delays(seen)
+    return {"down": seen[-1]["result_bytes"], "seconds": load_run.seconds_a_round(seen), "lasts": lasts, "sent": sent, "cpu": cpu}
+
+
+def row(workers, mirrored, m):
+    delays = ", ".join(f"{1e3 * load_run.percentile(m['lasts'], share):.0f}" for share in (.5, .99))
+    return (f"| {workers} | {'one Varnish' if mirrored else 'the streams'} | {m['down'] / 1e6:.2f} | {1 / m['seconds']:.2f} | {delays} "
+            f"| {m['sent'] / 1e6:.1f} | {m['cpu']:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator and aggregator_load")
+    parser.add_argument("--workers", nargs="+", type=int, default=WORKERS, help="W")
+    options = parser.parse_args()
+    load_run.print_head(HEADER)
+    for workers in options.workers:
+        for mirrored in (False, True):
+            print(row(workers, mirrored, measure(options.build.resolve() / "bin", workers, mirrored)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
