@@ -130,7 +130,7 @@ def test_mirror_is_between_the_aggregator_and_its_clients():
     assert '.host = "demo-distro-objects.distro.svc";' in vcl and '.port = "7704";' in vcl
     args = pod_spec(of["StatefulSet", "demo-distro"])["containers"][0]["args"]
     assert "--objects=[::]:7704" in args
-    assert "--mirrors=https://mirror.example,http://192.0.2.7:8080" in args
+    assert "--mirrors=https://mirror.example,http://192.0.2.7:8080,http://demo-distro-mirror.distro.svc:80" in args
     (_, rule) = of["NetworkPolicy", "demo-distro-mirror"]["spec"]["egress"]
     assert rule["ports"] == [{"port": "objects", "protocol": "TCP"}]
     reach = [r for r in of["NetworkPolicy", "demo-distro"]["spec"]["ingress"] if {"port": "objects", "protocol": "TCP"} in r["ports"]]

@@ -65,7 +65,7 @@ class VarnishTest(MirrorTest):
         file = self.workspace.folder / "objects.vcl"
         file.write_text(rules)
         self.varnish = self.workspace.start("varnish", [
-            "varnishd", "-F", "-j", "none", "-a", address, "-f", file, "-s", "malloc,64m", "-n", self.workspace.folder / "varnish"])
+            "varnishd", "-F", "-j", "none", "-a", address, "-f", file, "-s", "malloc,64m", "-p", "send_timeout=86400", "-n", self.workspace.folder / "varnish"])
         until(lambda: answers(f"http://{address}/"), "varnish answers")
         return f"http://{address}"
 

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
+#include "common/net/http/object_path.h"
 
 namespace distro::tools {
 namespace {
@@ -90,11 +91,6 @@ absl::StatusOr<absl::string_view> CheckedBody(absl::string_view text) {
 }
 
 }  // namespace
-
-bool IsRunId(absl::string_view text) {
-  return !text.empty() && text.size() <= 128 &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == absl::string_view::npos;
-}
 
 std::string EncodeArchiveState(const ArchiveState& state) {
   std::string text = absl::StrCat(

@@ -19,9 +19,6 @@ struct ArchiveState {
   uint64_t result_bytes = 0;     // of the rounds since then
 };
 
-// Whether `text` is a valid run id: 1 to 128 of [a-z0-9-].
-bool IsRunId(absl::string_view text);
-
 // Requires a run id accepted by IsRunId and a snapshot with 32 bytes of SHA-256.
 std::string EncodeArchiveState(const ArchiveState& state);
 

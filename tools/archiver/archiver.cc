@@ -16,6 +16,7 @@
 #include "common/client/follow/head_watch.h"
 #include "common/client/follow/snapshot_fetch.h"
 #include "common/client/status_action.h"
+#include "common/net/http/object_path.h"
 #include "tools/archiver/archive_replay.h"
 
 namespace distro::tools {

@@ -10,6 +10,11 @@
 #include "common/base/status_util.h"
 
 namespace distro {
+namespace {
+
+constexpr uint64_t kMuchBytes = 16 << 20;  // of a snapshot, in one response
+
+}  // namespace
 
 absl::Status ValidateMirrors(const std::vector<std::string>& urls) {
   if (urls.size() == 1 && urls[0] == kNoMirrors) return absl::OkStatus();
@@ -24,7 +29,9 @@ Mirrors::Mirrors(const Follower& follower, const MirrorList& list, std::function
       .cancelled = [state = follower.state, cancelled = std::move(cancelled)] {
         return state->ended() || (cancelled && cancelled());
       }};
+  if (!IsRunId(run_id_)) return;
   for (const std::string& text : list.urls) {
+    if (mirrors_.size() == kMostMirrors) break;
     const absl::StatusOr<HttpUrl> url = ParseHttpUrl(text);
     if (url.ok()) {
       mirrors_.emplace_back(*url, options, follower);
@@ -40,6 +47,7 @@ bool Mirrors::usable() const {
 }
 
 void Mirrors::Failed(Mirror* mirror, const absl::Status& status) {
+  mirror->failed = true;
   const absl::Duration pause = mirror->backoff.Next();
   mirror->usable_from = now() + pause;
   follower_.meter->AddMirrorFailure();
@@ -53,13 +61,16 @@ absl::Status Mirrors::Try(absl::FunctionRef<absl::Status(HttpClient&)> fetch) {
     if (mirror.usable_from > now()) continue;
     const absl::Status status = fetch(mirror.client);
     if (absl::IsCancelled(status)) return status;
-    if (status.ok()) {
-      mirror.backoff.Reset();
-      return status;
-    }
+    if (status.ok()) return status;
     Failed(&mirror, status);
   }
   return absl::UnavailableError("no mirror has given the object");
+}
+
+void Mirrors::RoundOver() {
+  for (Mirror& mirror : mirrors_) {
+    if (!std::exchange(mirror.failed, false)) mirror.backoff.Reset();
+  }
 }
 
 void Mirrors::Arrived(uint64_t bytes) {
@@ -97,25 +108,33 @@ absl::StatusOr<SharedBytes> Mirrors::Fetch(RoundId round, const v1::SegmentObjec
 absl::Status Mirrors::Append(const v1::SnapshotInfo& snapshot, PartFile* part) {
   const std::string path = ObjectPath({.run_id = run_id_, .sha256 = snapshot.sha256()});
   absl::Status disk;  // that failed: no other mirror helps
+  const auto take = [&](uint64_t offset, absl::string_view piece) {
+    if (offset + piece.size() > snapshot.size_bytes())
+      return absl::UnavailableError("more bytes than the object has");
+    // Without ranges a server begins again at 0.
+    if (offset < part->size())
+      piece.remove_prefix(std::min<uint64_t>(piece.size(), part->size() - offset));
+    disk = part->Append(piece);
+    Arrived(piece.size());
+    return disk.ok() ? absl::OkStatus() : absl::CancelledError("disk");
+  };
   const absl::Status tried = Try([&](HttpClient& client) {
-    const absl::Duration begin = now();
-    const uint64_t had = part->size();
-    const absl::Status status =
-        client.Get(path, had, [&](uint64_t offset, absl::string_view piece) {
-          if (offset + piece.size() > snapshot.size_bytes())
-            return absl::UnavailableError("more bytes than the object has");
-          // Without ranges a server begins again at 0.
-          if (offset < part->size())
-            piece.remove_prefix(std::min<uint64_t>(piece.size(), part->size() - offset));
-          disk = part->Append(piece);
-          Arrived(piece.size());
-          return disk.ok() ? absl::OkStatus() : absl::CancelledError("disk");
-        });
-    follower_.meter->AddSnapshot(part->size() - had);
-    follower_.meter->AddBulk(part->size() - had, now() - begin);
-    if (!status.ok() || part->size() == snapshot.size_bytes()) return status;
-    return absl::UnavailableError(absl::StrCat(path, ": ended after ", part->size(), " of ",
-                                               snapshot.size_bytes(), " bytes"));
+    while (part->size() < snapshot.size_bytes()) {
+      const absl::Duration begin = now();
+      const uint64_t had = part->size();
+      const absl::Status status = client.Get(path, had, take);
+      follower_.meter->AddSnapshot(part->size() - had);
+      follower_.meter->AddBulk(part->size() - had, now() - begin);
+      if (absl::IsCancelled(status)) return status;
+      // A cache may end a long response: one that gave much is asked again.
+      if (part->size() - had >= kMuchBytes) continue;
+      if (!status.ok()) return status;
+      if (part->size() < snapshot.size_bytes()) {
+        return absl::UnavailableError(absl::StrCat(path, ": ended after ", part->size(), " of ",
+                                                   snapshot.size_bytes(), " bytes"));
+      }
+    }
+    return absl::OkStatus();
   });
   return disk.ok() ? tried : disk;
 }

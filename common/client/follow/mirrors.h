@@ -1,7 +1,7 @@
 // Fetches results and snapshots from mirrors: HTTP caches of the aggregator's objects
 // (docs/protocol.md, "Objects"). Bytes count only with the announced SHA-256, so a mirror need not
-// be trusted. One that fails is left alone for a while, longer each time; while all are, the
-// follower uses the aggregator's stream.
+// be trusted. One that fails is left alone for a while, longer each time until it has served a
+// round without a failure; while all are, the follower uses the aggregator's stream.
 //
 // Not thread-safe. Blocking.
 #pragma once
@@ -28,6 +28,7 @@
 
 namespace distro {
 
+inline constexpr size_t kMostMirrors = 16;
 // In place of URLs: no mirror is to be asked.
 inline constexpr absl::string_view kNoMirrors = "none";
 
@@ -42,8 +43,9 @@ struct MirrorList {
 
 class Mirrors final : public ObjectSource {
  public:
-  // `cancelled` is asked while a transfer waits; the end of the client cancels too. An URL that is
-  // none is left out, with a warning.
+  // `cancelled` is asked while a transfer waits; the end of the client cancels too. The list may
+  // come from an aggregator that lies: an URL that is none is left out, with a warning, and so are
+  // all behind kMostMirrors, and all of a run_id that is none.
   Mirrors(const Follower& follower, const MirrorList& list,
           std::function<bool()> cancelled = nullptr);
 
@@ -51,6 +53,9 @@ class Mirrors final : public ObjectSource {
   bool usable() const;
 
   absl::StatusOr<SharedBytes> Fetch(RoundId round, const v1::SegmentObject& object) override;
+
+  // A round was committed whose results came from mirrors.
+  void RoundOver();
 
   // Appends what `part` lacks of the snapshot or companion, whose SHA-256 is checked by the caller.
   // Unavailable: no mirror has given all of it; what arrived is kept. Other errors: of the disk.
@@ -65,6 +70,7 @@ class Mirrors final : public ObjectSource {
     HttpClient client;
     Backoff backoff;
     absl::Duration usable_from = -absl::InfiniteDuration();
+    bool failed = false;  // since the last RoundOver
   };
   // Of a mirror that failed.
   static constexpr BackoffOptions kPause{.initial = absl::Seconds(10), .max = absl::Minutes(10)};

@@ -61,7 +61,7 @@ void RoundFeed::Run() {
     const absl::Status status = Stream(start);
     state->Update([](ClientView& view) { view.subscribed = false; });
     if (done() || closing_ || state->ended()) break;
-    if (mirrors_.usable() != objects_) continue;  // with the stream's bytes, or without them again
+    if (Asks() != objects_) continue;  // with the stream's bytes, or without them again
     connection_->Heed(status);
     follower_.meter->AddReconnect();
     if (!MayPass(follower_, status)) {
@@ -95,7 +95,7 @@ absl::Status RoundFeed::Stream(const ClientView& start) {
   if (next_round_ > RoundId(0)) request.set_last_hash(log_hash_);
   began_at_ = next_round_;
   reopens_ = start.reopens;
-  objects_ = mirrors_.usable();
+  objects_ = Asks();
   request.set_objects(objects_);
   const auto stub = connection_->stub();
   const auto stream = stub->SubscribeRounds(call.context(), request);
@@ -126,8 +126,10 @@ absl::Status RoundFeed::Take(RoundAssembler* assembler, v1::SubscribeRoundsRespo
   DISTRO_RETURN_IF_ERROR(CheckEpoch(epoch, state->view().epoch, follower_.clock->WallNow()));
   Measure(frame);
   absl::StatusOr<RoundEvent> event = assembler->Add(std::move(frame));
-  if (absl::IsUnavailable(event.status()) || absl::IsCancelled(event.status()))
-    return event.status();  // of a mirror
+  if (absl::IsUnavailable(event.status()) || absl::IsCancelled(event.status())) {
+    failed_ = true;  // of a mirror: whatever others do, the round comes from the stream
+    return event.status();
+  }
   if (!event.ok())
     return absl::UnavailableError(absl::StrCat("invalid frame: ", event.status().message()));
   state->ObserveFrame(epoch, follower_.clock->MonotonicNow());
@@ -158,6 +160,8 @@ absl::Status RoundFeed::Commit(CommittedRound round) {
   log_hash_ = round.hash;
   rounds_ = std::max(rounds_, RoundId(round.header->extension().rounds()));
   follower_.state->Update([&](ClientView& view) { view.next_round = next_round_; });
+  if (objects_) mirrors_.RoundOver();
+  failed_ = false;
   follower_.meter->EndResult();
   Deliver(std::move(round));
   return absl::OkStatus();

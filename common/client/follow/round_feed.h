@@ -65,7 +65,9 @@ class RoundFeed {
   bool done() const { return next_round_ >= rounds_; }
   // Whether the stream should be opened again, because it was opened with or without objects and
   // the other is better now.
-  bool Switches() const { return next_round_ > began_at_ && mirrors_.usable() != objects_; }
+  bool Switches() const { return next_round_ > began_at_ && Asks() != objects_; }
+  // Whether the next stream should be of objects.
+  bool Asks() const { return !failed_ && mirrors_.usable(); }
 
   // Constant after construction.
   const Follower follower_;
@@ -81,6 +83,7 @@ class RoundFeed {
   bool progressed_ = false;  // the stream opened or committed a round
   Mirrors mirrors_;
   bool objects_ = false;  // the stream was opened for objects
+  bool failed_ = false;   // a mirror ended a stream, and no round was committed since
   RoundId began_at_;      // the first round of the stream
   uint64_t reopens_ = 0;  // of the view, when the stream was opened
   std::optional<absl::Duration> last_segment_frame_;

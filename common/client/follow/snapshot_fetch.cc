@@ -98,16 +98,18 @@ absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
   DISTRO_RETURN_IF_ERROR(CheckRoom(path, snapshot.size_bytes() - part.size()));
   // Its first bytes may belong to another snapshot, or come from a mirror that lies.
   bool doubtful = part.size() > 0;
+  bool mirrored = false;
   Backoff backoff(follower.backoff, follower.seed + 2);
   ReasonLog reasons("snapshot download interrupted", follower.log, follower.clock);
   while (true) {
     const uint64_t before = part.size();
     const ClientView start = follower.state->view();
     if (mirrors != nullptr && mirrors->usable() && part.size() < snapshot.size_bytes()) {
-      const absl::Status mirrored = mirrors->Append(snapshot, &part);
-      if (!mirrored.ok() && !absl::IsUnavailable(mirrored) && !follower.state->ended())
-        return Annotate(mirrored, "snapshot");
-      doubtful |= part.size() > before;
+      const absl::Status appended = mirrors->Append(snapshot, &part);
+      if (!appended.ok() && !absl::IsUnavailable(appended) && !follower.state->ended())
+        return Annotate(appended, "snapshot");
+      mirrored |= part.size() > before;
+      doubtful |= mirrored;
     }
     auto [status, ours] = Receive(follower, connection, snapshot, &part);
     if (follower.state->ended()) return follower.state->end_status();
@@ -117,7 +119,10 @@ absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
     }
     if (status.ok()) return status;
     if (doubtful && status.code() == absl::StatusCode::kInvalidArgument) {
-      if (mirrors != nullptr) follower.log->Warning("mirror gave wrong bytes", {{"error", status}});
+      if (mirrored) {
+        follower.log->Warning("mirror gave wrong bytes", {{"error", status}});
+        follower.meter->AddMirrorFailure();
+      }
       mirrors = nullptr;
       doubtful = false;
       DISTRO_RETURN_IF_ERROR(part.Clear());

@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "boost/asio/connect.hpp"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/address.hpp"
 #include "boost/asio/ip/tcp.hpp"
@@ -37,7 +36,7 @@ using boost::system::error_code;
 
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr uint32_t kHeaderBytes = 16 << 10;
-constexpr double kLeastBytesPerSecond = 64 << 10;
+constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr absl::Duration kSlice = absl::Milliseconds(50);
 
 using Request = http::request<http::empty_body>;
@@ -113,8 +112,9 @@ class HttpClient::Connection {
 
  private:
   absl::Status MakeChannel();
-  // Starts an operation and waits for its end, for options_.patience at most.
-  absl::Status Await(absl::FunctionRef<void(Then)> start);
+  // Starts an operation and waits for its end.
+  absl::Status Await(absl::Duration patience, absl::FunctionRef<void(Then)> start);
+  absl::Status Connect();
   absl::Status CheckHead(const Parser& parser, uint64_t* at) const;
   absl::Status ReadBody(Parser* parser, uint64_t at, Sink sink);
 
@@ -125,22 +125,24 @@ class HttpClient::Connection {
   tcp::resolver resolver_{io_};
   tcp::resolver::results_type found_;
   std::unique_ptr<Channel> channel_;
-  boost::beast::flat_buffer buffer_;
+  // The limit bounds what a response may hold up, such as a chunk's extension without an end.
+  boost::beast::flat_buffer buffer_{kPieceBytes + kHeaderBytes};
   bool reusable_ = false;
   bool unanswered_ = false;
 };
 
-absl::Status HttpClient::Connection::Await(absl::FunctionRef<void(Then)> start) {
+absl::Status HttpClient::Connection::Await(absl::Duration patience,
+                                           absl::FunctionRef<void(Then)> start) {
   // Shared, because the operation may end after this function has given it up.
   const auto ended = std::make_shared<std::optional<error_code>>();
   start([ended](error_code error) { *ended = error; });
   const Clock* const clock = Clock::Real();
-  const absl::Duration deadline = clock->MonotonicNow() + options_.patience;
+  const absl::Duration deadline = clock->MonotonicNow() + patience;
   while (!*ended) {
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("cancelled");
     if (clock->MonotonicNow() >= deadline)
       return absl::UnavailableError(
-          absl::StrCat("no answer within ", absl::FormatDuration(options_.patience)));
+          absl::StrCat("no answer within ", absl::FormatDuration(patience)));
     io_.restart();
     io_.run_one_for(absl::ToChronoNanoseconds(kSlice));
   }
@@ -169,18 +171,29 @@ absl::Status HttpClient::Connection::MakeChannel() {
 
 absl::Status HttpClient::Connection::Open() {
   DISTRO_RETURN_IF_ERROR(MakeChannel());
-  DISTRO_RETURN_IF_ERROR(Await([&](Then then) {
+  DISTRO_RETURN_IF_ERROR(Await(options_.patience, [&](Then then) {
     resolver_.async_resolve(server_.host, absl::StrCat(server_.port),
                             [this, then](error_code error, tcp::resolver::results_type found) {
                               if (!error) found_ = std::move(found);
                               then(error);
                             });
   }));
-  DISTRO_RETURN_IF_ERROR(Await([&](Then then) {
-    asio::async_connect(channel_->socket(), found_,
-                        [then](error_code error, const tcp::endpoint&) { then(error); });
-  }));
-  return Await([&](Then then) { channel_->Handshake(std::move(then)); });
+  DISTRO_RETURN_IF_ERROR(Connect());
+  return Await(options_.patience, [&](Then then) { channel_->Handshake(std::move(then)); });
+}
+
+// Each address has its time: an unreachable one does not hide the next.
+absl::Status HttpClient::Connection::Connect() {
+  absl::Status status = absl::UnavailableError("no address");
+  for (const auto& entry : found_) {
+    error_code ignored;
+    channel_->socket().close(ignored);
+    status = Await(options_.patience, [&](Then then) {
+      channel_->socket().async_connect(entry.endpoint(), std::move(then));
+    });
+    if (!absl::IsUnavailable(status)) break;
+  }
+  return status;
 }
 
 absl::Status HttpClient::Connection::Get(const std::string& path, uint64_t offset, Sink sink) {
@@ -193,9 +206,11 @@ absl::Status HttpClient::Connection::Get(const std::string& path, uint64_t offse
   parser.body_limit(std::numeric_limits<uint64_t>::max());
   unanswered_ = true;
   reusable_ = false;
-  DISTRO_RETURN_IF_ERROR(Await([&](Then then) { channel_->Write(request, std::move(then)); }));
   DISTRO_RETURN_IF_ERROR(
-      Await([&](Then then) { channel_->ReadHead(buffer_, parser, std::move(then)); }));
+      Await(options_.patience, [&](Then then) { channel_->Write(request, std::move(then)); }));
+  DISTRO_RETURN_IF_ERROR(Await(options_.answer_patience, [&](Then then) {
+    channel_->ReadHead(buffer_, parser, std::move(then));
+  }));
   unanswered_ = false;
   uint64_t at = offset;
   DISTRO_RETURN_IF_ERROR(CheckHead(parser, &at));
@@ -230,7 +245,8 @@ absl::Status HttpClient::Connection::ReadBody(Parser* parser, uint64_t at, Sink 
   while (!parser->is_done()) {
     parser->get().body().data = piece.data();
     parser->get().body().size = piece.size();
-    const absl::Status status = Await([&](Then then) {
+    const absl::Duration patience = received == 0 ? options_.answer_patience : options_.patience;
+    const absl::Status status = Await(patience, [&](Then then) {
       channel_->ReadSome(buffer_, *parser, [then](error_code error) {
         then(error == http::error::need_buffer ? error_code() : error);
       });
@@ -241,7 +257,7 @@ absl::Status HttpClient::Connection::ReadBody(Parser* parser, uint64_t at, Sink 
     at += size;
     received += size;
     const double seconds = absl::ToDoubleSeconds(clock->MonotonicNow() - begin);
-    if (seconds > absl::ToDoubleSeconds(options_.patience) &&
+    if (seconds > absl::ToDoubleSeconds(options_.answer_patience) &&
         static_cast<double>(received) < seconds * kLeastBytesPerSecond)
       return absl::UnavailableError(absl::StrCat(received, " bytes in ", seconds, " s: too slow"));
   }
@@ -255,6 +271,15 @@ HttpClient::~HttpClient() = default;
 
 absl::Status HttpClient::Get(const std::string& path, uint64_t offset, Sink sink) {
   const std::string where = absl::StrCat(server_.Text(), path);
+  try {
+    return Annotate(GetOnce(path, offset, sink), where);
+  } catch (const boost::system::system_error& error) {  // Asio's: files or threads are exhausted
+    connection_.reset();
+    return Annotate(absl::UnavailableError(error.what()), where);
+  }
+}
+
+absl::Status HttpClient::GetOnce(const std::string& path, uint64_t offset, Sink sink) {
   while (true) {
     const bool kept = connection_ != nullptr;
     absl::Status status;
@@ -266,8 +291,7 @@ absl::Status HttpClient::Get(const std::string& path, uint64_t offset, Sink sink
     const bool unanswered = connection_->unanswered();
     if (!status.ok() || !connection_->reusable()) connection_.reset();
     // A server may close a connection that is idle: that says nothing about the next one.
-    const bool again = kept && unanswered && absl::IsUnavailable(status);
-    if (!again) return Annotate(status, where);
+    if (!kept || !unanswered || !absl::IsUnavailable(status)) return status;
   }
 }
 

@@ -24,9 +24,11 @@
 namespace distro {
 
 struct HttpClientOptions {
-  // Longest wait for a connection, for the head of a response, and for its next bytes. A transfer
-  // also ends where its mean rate is below 64 KiB/s after this time.
+  // Longest wait for a connection, and for the next bytes of a response.
   absl::Duration patience = absl::Seconds(2);
+  // Longest wait for the head of a response and its first byte: a cache may have to fetch first. A
+  // transfer also ends where its mean rate is below 256 KiB/s after this time.
+  absl::Duration answer_patience = absl::Seconds(10);
   // PEM file of CAs that are trusted besides the system's; empty: none.
   std::string ca = {};
   // Asked every 50 ms while waiting; empty: never cancelled.
@@ -52,6 +54,7 @@ class HttpClient {
 
  private:
   class Connection;
+  absl::Status GetOnce(const std::string& path, uint64_t offset, Sink sink);
 
   const HttpUrl server_;
   const HttpClientOptions options_;

@@ -37,6 +37,11 @@ std::optional<ObjectName> Read(const std::vector<absl::string_view>& parts) {
 
 }  // namespace
 
+bool IsRunId(absl::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == absl::string_view::npos;
+}
+
 std::string ObjectPath(const ObjectName& name) {
   const std::string sha256 = absl::BytesToHexString(name.sha256);
   if (!name.result) return absl::StrCat(kObjectsPath, name.run_id, "/", kSnapshots, "/", sha256);
@@ -50,7 +55,7 @@ std::optional<ObjectName> ParseObjectPath(absl::string_view path) {
   const std::vector<absl::string_view> parts = absl::StrSplit(rest, '/');
   if (parts.size() != 3) return std::nullopt;
   std::optional<ObjectName> name = Read(parts);
-  if (!name || ObjectPath(*name) != path) return std::nullopt;
+  if (!name || !IsRunId(name->run_id) || ObjectPath(*name) != path) return std::nullopt;
   return name;
 }
 

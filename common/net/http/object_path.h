@@ -12,6 +12,9 @@ namespace distro {
 
 inline constexpr absl::string_view kObjectsPath = "/v1/objects/";
 
+// Whether `text` is a valid run id: 1 to 128 of [a-z0-9-].
+bool IsRunId(absl::string_view text);
+
 struct ObjectName {
   struct Result {
     RoundId round;

@@ -1,7 +1,7 @@
 # Varnish 7 in front of an aggregator's --objects (docs/deploy.md, "Mirrors"). Replace the backend's host and port.
 # Clients that ask for the same object while it is fetched get its bytes as they arrive: the aggregator sends one copy.
 #
-#   varnishd -F -a :80 -f objects.vcl -s malloc,2G
+#   varnishd -F -a :80 -f objects.vcl -s malloc,2G -p send_timeout=86400     # a snapshot over a slow link takes hours
 vcl 4.1;
 
 backend default {

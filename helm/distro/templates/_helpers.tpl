@@ -69,10 +69,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{/* URLs of the mirror, as workers are told them: the values', or the service's, which only pods reach. */}}
+{{/* URLs of the mirror, as workers are told them: the values', and last the service's, which only pods reach. */}}
 {{- define "distro.mirrors" -}}
 {{- $service := printf "http://%s-mirror.%s.svc:%v" (include "distro.fullname" .) .Release.Namespace .Values.mirror.service.port }}
-{{- join "," (default (list $service) .Values.mirror.urls) }}
+{{- join "," (append .Values.mirror.urls $service) }}
 {{- end }}
 
 {{/* What every pod has in common. */}}

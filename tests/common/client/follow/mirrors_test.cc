@@ -1,6 +1,7 @@
 #include "common/client/follow/mirrors.h"
 
 #include <atomic>
+#include <functional>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -44,11 +45,17 @@ class FakeMirror {
           round.payloads[s]);
   }
   int requests() const { return requests_; }
+  // Called before each answer.
+  void OnRequest(std::function<void()> call) {
+    absl::MutexLock lock(&mu_);
+    on_request_ = std::move(call);
+  }
 
  private:
   HttpResponse Answer(const HttpRequest& request) {
     ++requests_;
     absl::MutexLock lock(&mu_);
+    if (on_request_) on_request_();
     const auto found = objects_.find(request.path);
     if (found == objects_.end()) return {.status = 404, .body = "no\n"};
     return {.body = found->second};
@@ -56,6 +63,7 @@ class FakeMirror {
 
   absl::Mutex mu_;
   std::map<std::string, std::string> objects_;
+  std::function<void()> on_request_;
   std::atomic<int> requests_ = 0;
   std::unique_ptr<HttpEndpoint> endpoint_;
 };
@@ -133,6 +141,41 @@ TEST_F(MirrorsTest, AreLeftAloneAfterAFailureForLongerEachTime) {
   first_.Put(path_, kBytes);
   EXPECT_TRUE(mirrors.Fetch(RoundId(5), object_).ok());
   EXPECT_TRUE(mirrors.usable());
+}
+
+// One right object does not make up for many failures: a round does.
+TEST_F(MirrorsTest, AreForgivenAfterARound) {
+  Mirrors mirrors = MirrorsOf({first_.url()});
+  const auto fail = [&] {
+    first_.Put(path_, "other");
+    EXPECT_FALSE(mirrors.Fetch(RoundId(5), object_).ok());
+    absl::Duration pause;
+    for (; !mirrors.usable(); pause += absl::Seconds(1)) clock_.Advance(absl::Seconds(1));
+    return pause;
+  };
+  const auto serve = [&] {
+    first_.Put(path_, kBytes);
+    EXPECT_TRUE(mirrors.Fetch(RoundId(5), object_).ok());
+  };
+  EXPECT_LE(fail(), absl::Seconds(11));
+  for (int i = 0; i < 3; ++i) {
+    serve();
+    EXPECT_GT(fail(), absl::Seconds(9));
+  }
+  mirrors.RoundOver();  // of the round in which it failed
+  serve();
+  mirrors.RoundOver();
+  EXPECT_LE(fail(), absl::Seconds(11));
+}
+
+TEST_F(MirrorsTest, LeaveOutWhatALyingAggregatorAdds) {
+  std::vector<std::string> many(100, "http://127.0.0.1:1");
+  many[kMostMirrors] = first_.url();
+  first_.Put(path_, kBytes);
+  EXPECT_FALSE(MirrorsOf(many).Fetch(RoundId(5), object_).ok());
+  Mirrors mirrors(client_, {.run_id = "run-1 HTTP/1.1\r\nX: ", .urls = {first_.url()}});
+  EXPECT_FALSE(mirrors.usable());
+  EXPECT_EQ(first_.requests(), 0);
 }
 
 TEST_F(MirrorsTest, LeaveOutWhatIsNoUrl) {
@@ -299,6 +342,20 @@ TEST_F(MirroredFeedTest, TakesResultsFromTheStreamWhereTheMirrorFails) {
   EXPECT_FALSE(state.subscriptions[1].objects());
   EXPECT_EQ(state.subscriptions[1].from_round(), 1u);
   EXPECT_EQ(meter_.stats(absl::ZeroDuration()).reconnects, 0u);
+}
+
+// Its pause is over before the stream is opened again, as after slow failures of several mirrors.
+TEST_F(MirroredFeedTest, TakesTheRoundFromTheStreamHoweverSoonTheMirrorIsBack) {
+  client_.clock = &clock_;
+  first_.OnRequest([this] { clock_.Advance(absl::Hours(1)); });
+  std::vector<v1::SubscribeRoundsResponse> rest = testing::Frames(rounds_[0]);
+  for (const uint64_t r : {1, 2}) Append(testing::Frames(rounds_[r]), &rest);
+  Play({{ObjectFrames(0), false, {}}, {rest, false, {}}, {rest, false, {}}});
+  ASSERT_TRUE(queue_.Pop().ok());
+  const AggregatorState state = aggregator_.state();
+  ASSERT_GE(state.subscriptions.size(), 2u);
+  EXPECT_TRUE(state.subscriptions[0].objects());
+  EXPECT_FALSE(state.subscriptions[1].objects());
 }
 
 // An aggregator of a version without objects.

@@ -110,6 +110,9 @@ TEST(HttpClientTest, NamesTheUrlInEveryFailure) {
            {"SSH-2.0-OpenSSH\r\n\r\n", unavailable, "bad version"},
            {absl::StrCat("HTTP/1.1 200 OK\r\nX: ", std::string(20000, 'x'), "\r\n\r\n"),
             unavailable, "header"},
+           {absl::StrCat("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+                         std::string(1 << 20, 'x')),
+            unavailable, "buffer"},
            {"", unavailable, "end of stream"}}) {
     ScriptedServer server(Script{Answers{expected.answer}});
     HttpClient client(UrlOf(server.port()), {});
