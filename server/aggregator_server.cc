@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/address.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -155,7 +156,7 @@ absl::Status AggregatorServer::Impl::StartHttp() {
   for (HttpRoute& route : StatusRoutes(sources)) routes.push_back(std::move(route));
   DISTRO_ASSIGN_OR_RETURN(http,
                           HttpEndpoint::Start(address.first, address.second, std::move(routes)));
-  http_address = JoinAddress(address.first, http->port());
+  http_address = JoinHostPort(address.first, http->port());
   return options.objects.empty() ? absl::OkStatus() : StartObjects();
 }
 
@@ -164,7 +165,7 @@ absl::Status AggregatorServer::Impl::StartObjects() {
   const ObjectSources sources{.host = host.get(), .transfers = &metrics, .log = log};
   DISTRO_ASSIGN_OR_RETURN(objects, HttpEndpoint::Start(address.first, address.second,
                                                        {ObjectRoute(sources)}, ObjectLimits()));
-  objects_address = JoinAddress(address.first, objects->port());
+  objects_address = JoinHostPort(address.first, objects->port());
   log->Info("serving objects", {{"objects", objects_address}});
   return absl::OkStatus();
 }

@@ -8,7 +8,6 @@ All share the machine's cores: times are bounded by what they copy, hash and che
 """
 import argparse
 import pathlib
-import socket
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,31 +24,13 @@ HEADER = ("| W | results come from | result MB | rounds/s | last upload byte to 
           "| aggregator CPU s a round |")
 
 
-def start_varnish(space, address, objects):
-    host, port = objects.split(":")
-    rules = (load_run.ROOT / "helm/distro/files/objects.vcl").read_text().replace('"aggregator"', f'"{host}"').replace('"7704"', f'"{port}"')
-    (space.folder / "objects.vcl").write_text(rules)
-    space.start("varnish", ["varnishd", "-F", "-j", "none", "-a", address, "-f", space.folder / "objects.vcl", "-s", "malloc,1G",
-                            "-n", space.folder / "varnish"])
-    name, port = address.split(":")
-    processes.until(lambda: listens(name, int(port)), "Varnish listens")
-
-
-def listens(host, port):
-    try:
-        socket.create_connection((host, port)).close()
-    except OSError:
-        return False
-    return True
-
-
 def measure(build, workers, mirrored):
     holders = [processes.hold_port() for _ in range(2)]
     objects, address = ("%s:%d" % holder.getsockname() for holder in holders)
     flags = ("--objects", objects, "--mirrors", f"http://{address}") if mirrored else ()
     with load_run.Load(build, workers, ROUNDS, 0, method="deltas", blocks=BLOCKS, kept_per_block=KEPT, flags=flags) as load:
         if mirrored:
-            start_varnish(load.space, address, objects)
+            load.space.start_varnish(objects, address)
         pid = load.aggregator.child.pid
         before = load_run.cpu_seconds(pid)
         seen = load.result([load.start()], LIMIT_SECONDS)

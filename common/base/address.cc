@@ -85,4 +85,9 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
   return HostPort{.host = std::string(host), .port = static_cast<int>(port)};
 }
 
+std::string JoinHostPort(absl::string_view host, int port) {
+  const bool v6 = absl::StrContains(host, ":");
+  return absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", port);
+}
+
 }  // namespace distro

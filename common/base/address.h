@@ -37,5 +37,7 @@ struct HostPort {
 // "127.0.0.1:7700", "[::1]:0". InvalidArgument: no host, no port, a port outside 0..65535, IPv6
 // without brackets.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
+// The inverse: "127.0.0.1:7700", "[::1]:0".
+std::string JoinHostPort(absl::string_view host, int port);
 
 }  // namespace distro

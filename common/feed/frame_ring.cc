@@ -57,13 +57,15 @@ std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentI
   return frames;
 }
 
-RoundFrame MakeObjectFrame(EpochId epoch, RoundId round, const v1::SegmentObject& object) {
+RoundFrame MakeObjectFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t payload_bytes,
+                           absl::string_view sha256) {
   v1::SubscribeRoundsResponse frame = Frame(epoch, round, std::nullopt);
-  *frame.mutable_object() = object;
-  return {.bytes = Serialize(frame),
-          .segment = SegmentId(object.segment()),
-          .segment_end = object.payload_bytes(),
-          .object = true};
+  v1::SegmentObject* const object = frame.mutable_object();
+  object->set_segment(segment.value());
+  object->set_payload_bytes(payload_bytes);
+  object->set_sha256(sha256.data(), sha256.size());
+  return {
+      .bytes = Serialize(frame), .segment = segment, .segment_end = payload_bytes, .object = true};
 }
 
 RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header) {

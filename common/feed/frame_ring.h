@@ -42,8 +42,9 @@ RoundFrame MakeSegmentFrame(EpochId epoch, RoundId round, SegmentId segment, uin
                             uint64_t payload_bytes, absl::string_view data,
                             std::optional<absl::Duration> made_at = std::nullopt);
 
-// The segment's payload as an object.
-RoundFrame MakeObjectFrame(EpochId epoch, RoundId round, const v1::SegmentObject& object);
+// The segment's payload as an object; `sha256` are its 32 bytes.
+RoundFrame MakeObjectFrame(EpochId epoch, RoundId round, SegmentId segment, uint64_t payload_bytes,
+                           absl::string_view sha256);
 
 // `header` is the record's.
 RoundFrame MakeCommitFrame(EpochId epoch, RoundId round, absl::string_view header);

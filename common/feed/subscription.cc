@@ -58,11 +58,8 @@ absl::Status Subscription::OpenRecord() {
 SharedBytes Subscription::NextObject(SegmentId segment, uint64_t* sent) const {
   const v1::CommittedSegment& listed = header_.segments(segment.value());
   *sent = listed.payload_bytes();
-  v1::SegmentObject object;
-  object.set_segment(segment.value());
-  object.set_payload_bytes(listed.payload_bytes());
-  object.set_sha256(listed.sha256());
-  return MakeObjectFrame(epoch_, cursor_.round, object).bytes;
+  return MakeObjectFrame(epoch_, cursor_.round, segment, listed.payload_bytes(), listed.sha256())
+      .bytes;
 }
 
 absl::StatusOr<SharedBytes> Subscription::NextSegmentFrame(SegmentId segment, uint64_t* sent) {

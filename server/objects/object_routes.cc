@@ -1,6 +1,7 @@
 #include "server/objects/object_routes.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,73 +21,63 @@ namespace distro::server {
 namespace {
 
 // Reports what is read of it as sent.
-class BytesContent final : public HttpContent {
+class SentContent final : public HttpContent {
  public:
-  BytesContent(SharedBytes bytes, TransferObserver* observer)
-      : bytes_(std::move(bytes)), observer_(observer) {}
-  uint64_t bytes() const override { return bytes_->size(); }
-  absl::StatusOr<std::string> Read(uint64_t offset, uint64_t size) const override {
-    observer_->OnSent(TransferKind::kResult, size);
-    return bytes_->substr(offset, size);
-  }
+  using Reader = std::function<absl::StatusOr<std::string>(uint64_t offset, uint64_t size)>;
 
- private:
-  const SharedBytes bytes_;
-  TransferObserver* const observer_;
-};
-
-class RecordContent final : public HttpContent {
- public:
-  RecordContent(std::shared_ptr<const StoredRecord> record, SegmentId segment,
-                TransferObserver* observer)
-      : record_(std::move(record)), segment_(segment), observer_(observer) {}
-  uint64_t bytes() const override { return record_->payload_bytes(segment_); }
-  absl::StatusOr<std::string> Read(uint64_t offset, uint64_t size) const override {
-    observer_->OnSent(TransferKind::kResult, size);
-    return record_->Read(segment_, offset, size);
-  }
-
- private:
-  const std::shared_ptr<const StoredRecord> record_;
-  const SegmentId segment_;
-  TransferObserver* const observer_;
-};
-
-class FileContent final : public HttpContent {
- public:
-  FileContent(LogFile file, uint64_t bytes, TransferObserver* observer)
-      : file_(std::move(file)), bytes_(bytes), observer_(observer) {}
+  SentContent(uint64_t bytes, Reader read, TransferKind kind, TransferObserver* observer)
+      : bytes_(bytes), read_(std::move(read)), kind_(kind), observer_(observer) {}
   uint64_t bytes() const override { return bytes_; }
   absl::StatusOr<std::string> Read(uint64_t offset, uint64_t size) const override {
-    observer_->OnSent(TransferKind::kSnapshot, size);
-    return file_.ReadAt(offset, size);
+    observer_->OnSent(kind_, size);
+    return read_(offset, size);
   }
 
  private:
-  const LogFile file_;
   const uint64_t bytes_;
+  const Reader read_;
+  const TransferKind kind_;
   TransferObserver* const observer_;
 };
 
 using Content = std::shared_ptr<const HttpContent>;
+
+absl::StatusOr<Content> FindResult(const ObjectSources& sources, const RoundManager& manager,
+                                   const RoundPlace& place, const std::string& sha256) {
+  DISTRO_ASSIGN_OR_RETURN(const auto found, manager.FindResult(place, sha256));
+  const auto make = [&](uint64_t size, SentContent::Reader read) {
+    return std::make_shared<SentContent>(size, std::move(read), TransferKind::kResult,
+                                         sources.transfers);
+  };
+  if (const auto* const open = std::get_if<SharedBytes>(&found)) {
+    return make((*open)->size(), [bytes = *open](uint64_t offset, uint64_t size) {
+      return bytes->substr(offset, size);
+    });
+  }
+  const auto& record = std::get<std::shared_ptr<const StoredRecord>>(found);
+  return make(record->payload_bytes(place.segment),
+              [record, segment = place.segment](uint64_t offset, uint64_t size) {
+                return record->Read(segment, offset, size);
+              });
+}
+
+absl::StatusOr<Content> FindSnapshot(const ObjectSources& sources, const SnapshotTransfers& stored,
+                                     const std::string& sha256) {
+  DISTRO_ASSIGN_OR_RETURN(const auto found, stored.Find(sha256));
+  DISTRO_ASSIGN_OR_RETURN(LogFile opened, LogFile::Open(found.path));
+  auto file = std::make_shared<const LogFile>(std::move(opened));
+  const auto read = [file](uint64_t offset, uint64_t size) { return file->ReadAt(offset, size); };
+  return std::make_shared<SentContent>(found.size_bytes, read, TransferKind::kSnapshot,
+                                       sources.transfers);
+}
 
 absl::StatusOr<Content> Find(const ObjectSources& sources, const ObjectName& name) {
   const RoundManager* const manager = sources.host->manager();
   const SnapshotTransfers* const snapshots = sources.host->snapshots();
   if (manager == nullptr || snapshots == nullptr || manager->run().run_id != name.run_id)
     return absl::NotFoundError("this aggregator has another run, or none");
-  if (name.result) {
-    const RoundPlace place{name.result->round, name.result->segment};
-    DISTRO_ASSIGN_OR_RETURN(auto found, manager->FindResult(place, name.sha256));
-    if (auto* const bytes = std::get_if<SharedBytes>(&found))
-      return std::make_shared<BytesContent>(std::move(*bytes), sources.transfers);
-    return std::make_shared<RecordContent>(
-        std::get<std::shared_ptr<const StoredRecord>>(std::move(found)), place.segment,
-        sources.transfers);
-  }
-  DISTRO_ASSIGN_OR_RETURN(const auto stored, snapshots->Find(name.sha256));
-  DISTRO_ASSIGN_OR_RETURN(LogFile file, LogFile::Open(stored.path));
-  return std::make_shared<FileContent>(std::move(file), stored.size_bytes, sources.transfers);
+  if (!name.result) return FindSnapshot(sources, *snapshots, name.sha256);
+  return FindResult(sources, *manager, {name.result->round, name.result->segment}, name.sha256);
 }
 
 HttpResponse Failure(int status, std::string text) {

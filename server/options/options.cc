@@ -1,6 +1,5 @@
 #include "server/options/options.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -21,11 +20,6 @@ absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view addre
   absl::string_view host = address.substr(0, colon);
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
   return std::make_pair(std::string(host), port);
-}
-
-std::string JoinAddress(const std::string& host, int port) {
-  return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port)
-                                      : absl::StrCat(host, ":", port);
 }
 
 namespace {

@@ -76,7 +76,5 @@ struct AggregatorOptions {
 
 // "host:port" or "[v6]:port" as host and port. InvalidArgument: there is no port of 0 to 65535.
 absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address);
-// The inverse; adds the brackets of IPv6.
-std::string JoinAddress(const std::string& host, int port);
 
 }  // namespace distro::server

@@ -14,14 +14,6 @@ namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Seconds(1);
 
-v1::SegmentObject ObjectOf(SegmentId segment, const SegmentResult& result) {
-  v1::SegmentObject object;
-  object.set_segment(segment.value());
-  object.set_payload_bytes(result.payload->size());
-  object.set_sha256(result.sha256.data(), result.sha256.size());
-  return object;
-}
-
 // Under the mutex, so that no payload arrives between the decision and the closing.
 void TakeSegments(const RoundTask& task, SharedRun::State* run,
                   std::vector<ClosedSegment>* closed) {
@@ -207,13 +199,14 @@ absl::Status RoundThread::PublishSegment(RoundId round, const ClosedSegment& clo
                                          const SegmentResult& result) {
   const absl::Duration combined = shared_->now();
   // Before it is on the disk: nobody applies a result before the commit frame.
+  std::vector<RoundFrame> frames =
+      MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined);
   if (context_.options.serves_objects) {
     shared_->open_results.Add({round, closed.segment}, result);
-    shared_->broadcast.Add(
-        {MakeObjectFrame(context_.epoch, round, ObjectOf(closed.segment, result))});
+    frames.push_back(MakeObjectFrame(context_.epoch, round, closed.segment, result.payload->size(),
+                                     AsBytes(result.sha256)));
   }
-  shared_->broadcast.Add(
-      MakeSegmentFrames(context_.epoch, round, closed.segment, *result.payload, combined));
+  shared_->broadcast.Add(std::move(frames));
   const absl::Duration sent = shared_->now();
   context_.observer->OnSegmentResult(result, sent - closed.last_in);
   {

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
@@ -130,7 +131,7 @@ absl::Status GrpcEndpoint::Impl::Listen() {
   auto listening = Acceptor::Listen(host, port, sources.checks->connections(), sources.log);
   if (!listening.ok()) return Annotate(listening.status(), "--listen");
   acceptor = *std::move(listening);
-  address = JoinAddress(host, acceptor->port());
+  address = JoinHostPort(host, acceptor->port());
   return absl::OkStatus();
 }
 

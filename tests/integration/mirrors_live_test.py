@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 
 import processes
-from processes import ProcessTest, hold_port, until
+from processes import ProcessTest, answers, hold_port, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROUNDS = 12
@@ -57,28 +57,16 @@ class MirrorTest(ProcessTest):
 
 @unittest.skipUnless(shutil.which("varnishd"), "varnish is not installed")
 class VarnishTest(MirrorTest):
-    def start_varnish(self):
-        address = self.workspace.hold_address()
-        host, port = self.objects.split(":")
-        rules = (ROOT / "helm/distro/files/objects.vcl").read_text()
-        rules = rules.replace('"aggregator"', f'"{host}"').replace('"7704"', f'"{port}"')
-        file = self.workspace.folder / "objects.vcl"
-        file.write_text(rules)
-        self.varnish = self.workspace.start("varnish", [
-            "varnishd", "-F", "-j", "none", "-a", address, "-f", file, "-s", "malloc,64m", "-p", "send_timeout=86400", "-n", self.workspace.folder / "varnish"])
-        until(lambda: answers(f"http://{address}/"), "varnish answers")
-        return f"http://{address}"
-
     def test_sends_one_copy(self):
-        self.expect_one_copy(self.start_varnish())
+        self.expect_one_copy(self.workspace.start_varnish(self.objects)[1])
 
     def test_goes_on_without_it(self):
         """It is killed in the middle of the run: the rest comes from the stream."""
-        mirror = self.start_varnish()
+        varnish, mirror = self.workspace.start_varnish(self.objects)
         aggregator = self.start_run(mirror, round_deadline="60s")
         workers = [self.workspace.start_worker(f"w{i}", aggregator.grpc) for i in range(3)]
         aggregator.await_round(4)
-        self.varnish.kill()
+        varnish.kill()
         self.finish(workers)
         for worker in workers:
             summary = worker.summary()
@@ -284,16 +272,6 @@ class LyingMirrorTest(MirrorTest):
         for summary in self.train(aggregator, "--mirrors", "none"):
             self.assertEqual((summary["mirror_bytes"], summary["mirror_failures"]), (0, 0))
         self.assertEqual(server.asked, 0)
-
-
-def answers(url):
-    try:
-        urllib.request.urlopen(url)
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

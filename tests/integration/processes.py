@@ -41,6 +41,8 @@ ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 HTTP_PORT = r"http=(127\.0\.0\.1:[1-9]\d*)"
 
+VARNISH_RULES = pathlib.Path(__file__).resolve().parents[2] / "helm/distro/files/objects.vcl"
+
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "ran", "to", "it")
 
 
@@ -54,6 +56,17 @@ def until(condition, what, limit=LIMIT_SECONDS):
         if time.monotonic() > end:
             raise AssertionError(f"not within {limit} s: {what}")
         time.sleep(0.02)
+
+
+def answers(url):
+    """Whether an HTTP server answers there, with any status."""
+    try:
+        urllib.request.urlopen(url)
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def hold_port():
@@ -278,6 +291,18 @@ class Workspace:
     def start(self, name, command):
         self.processes.append(Process(name, command, self.folder))
         return self.processes[-1]
+
+    def start_varnish(self, objects, address=None):
+        """Varnish with the chart's rules in front of an aggregator's port of objects: the process, and its URL."""
+        address = address or self.hold_address()
+        host, port = objects.split(":")
+        rules = VARNISH_RULES.read_text().replace('"aggregator"', f'"{host}"').replace('"7704"', f'"{port}"')
+        (self.folder / "objects.vcl").write_text(rules)
+        varnish = self.start("varnish", [
+            "varnishd", "-F", "-j", "none", "-a", address, "-f", self.folder / "objects.vcl", "-s", "malloc,1G",
+            "-p", "send_timeout=86400", "-n", self.folder / "varnish"])
+        until(lambda: answers(f"http://{address}/healthz"), "Varnish answers")
+        return varnish, f"http://{address}"
 
     def create_run(self, *flags, **overrides):
         """An aggregator with a run of RUN and `overrides`."""

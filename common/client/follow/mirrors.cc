@@ -47,7 +47,6 @@ bool Mirrors::usable() const {
 }
 
 void Mirrors::Failed(Mirror* mirror, const absl::Status& status) {
-  mirror->failed = true;
   const absl::Duration pause = mirror->backoff.Next();
   mirror->usable_from = now() + pause;
   follower_.meter->AddMirrorFailure();
@@ -60,8 +59,8 @@ absl::Status Mirrors::Try(absl::FunctionRef<absl::Status(HttpClient&)> fetch) {
   for (Mirror& mirror : mirrors_) {
     if (mirror.usable_from > now()) continue;
     const absl::Status status = fetch(mirror.client);
-    if (absl::IsCancelled(status)) return status;
-    if (status.ok()) return status;
+    mirror.served = status.ok();
+    if (status.ok() || absl::IsCancelled(status)) return status;
     Failed(&mirror, status);
   }
   return absl::UnavailableError("no mirror has given the object");
@@ -69,7 +68,7 @@ absl::Status Mirrors::Try(absl::FunctionRef<absl::Status(HttpClient&)> fetch) {
 
 void Mirrors::RoundOver() {
   for (Mirror& mirror : mirrors_) {
-    if (!std::exchange(mirror.failed, false)) mirror.backoff.Reset();
+    if (std::exchange(mirror.served, false)) mirror.backoff.Reset();
   }
 }
 

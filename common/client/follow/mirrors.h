@@ -70,7 +70,7 @@ class Mirrors final : public ObjectSource {
     HttpClient client;
     Backoff backoff;
     absl::Duration usable_from = -absl::InfiniteDuration();
-    bool failed = false;  // since the last RoundOver
+    bool served = false;  // since the last RoundOver, and last without a failure
   };
   // Of a mirror that failed.
   static constexpr BackoffOptions kPause{.initial = absl::Seconds(10), .max = absl::Minutes(10)};

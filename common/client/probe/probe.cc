@@ -221,9 +221,7 @@ absl::Status Looking::SpeakHttp2() {
 
 absl::StatusOr<ConnectionLook> Looking::Run(const TlsMaterial& material) {
   material_ = material;
-  look_.address = to_.host.find(':') == std::string::npos
-                      ? absl::StrCat(to_.host, ":", to_.port)
-                      : absl::StrCat("[", to_.host, "]:", to_.port);
+  look_.address = JoinHostPort(to_.host, to_.port);
   look_.proxy = ProxyFor(to_.host);
   std::vector<std::pair<std::string, Step>> steps = {{"resolve", &Looking::FindAddresses},
                                                      {"connect", &Looking::Connect}};

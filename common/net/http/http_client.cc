@@ -21,6 +21,7 @@
 #include "boost/beast/http/parser.hpp"
 #include "boost/beast/http/read.hpp"
 #include "boost/beast/http/write.hpp"
+#include "common/base/address.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -109,12 +110,15 @@ class HttpClient::Connection {
   // Whether the server closed the connection instead of answering the last request.
   bool unanswered() const { return unanswered_; }
   absl::Status Get(const std::string& path, uint64_t offset, Sink sink);
+  absl::Status GetText(const std::string& path, size_t max_bytes, HttpText* text);
 
  private:
   absl::Status MakeChannel();
   // Starts an operation and waits for its end.
   absl::Status Await(absl::Duration patience, absl::FunctionRef<void(Then)> start);
   absl::Status Connect();
+  // Sends a request and reads the head of the response.
+  absl::Status Ask(const std::string& path, uint64_t offset, Parser* parser);
   absl::Status CheckHead(const Parser& parser, uint64_t* at) const;
   absl::Status ReadBody(Parser* parser, uint64_t at, Sink sink);
 
@@ -157,8 +161,7 @@ absl::Status HttpClient::Connection::MakeChannel() {
   }
   error_code error;
   tls_.set_default_verify_paths(error);
-  if (!error && !options_.ca.empty()) tls_.load_verify_file(options_.ca, error);
-  if (error) return absl::InvalidArgumentError(absl::StrCat(options_.ca, ": ", error.message()));
+  if (error) return absl::UnavailableError(absl::StrCat("the system's CAs: ", error.message()));
   auto channel = std::make_unique<ChannelOf<asio::ssl::stream<tcp::socket>>>(io_, tls_);
   channel->stream().set_verify_mode(asio::ssl::verify_peer);
   channel->stream().set_verify_callback(asio::ssl::host_name_verification(server_.host));
@@ -196,27 +199,43 @@ absl::Status HttpClient::Connection::Connect() {
   return status;
 }
 
-absl::Status HttpClient::Connection::Get(const std::string& path, uint64_t offset, Sink sink) {
+absl::Status HttpClient::Connection::Ask(const std::string& path, uint64_t offset, Parser* parser) {
   Request request(http::verb::get, server_.path + path, 11);
-  request.set(http::field::host, server_.Authority());
+  request.set(http::field::host, JoinHostPort(server_.host, server_.port));
   if (offset > 0) request.set(http::field::range, absl::StrCat("bytes=", offset, "-"));
-  Parser parser;
-  parser.header_limit(kHeaderBytes);
+  parser->header_limit(kHeaderBytes);
   // In Boost 1.74, no limit would mean a limit of 0.
-  parser.body_limit(std::numeric_limits<uint64_t>::max());
+  parser->body_limit(std::numeric_limits<uint64_t>::max());
   unanswered_ = true;
   reusable_ = false;
   DISTRO_RETURN_IF_ERROR(
       Await(options_.patience, [&](Then then) { channel_->Write(request, std::move(then)); }));
   DISTRO_RETURN_IF_ERROR(Await(options_.answer_patience, [&](Then then) {
-    channel_->ReadHead(buffer_, parser, std::move(then));
+    channel_->ReadHead(buffer_, *parser, std::move(then));
   }));
   unanswered_ = false;
-  uint64_t at = offset;
-  DISTRO_RETURN_IF_ERROR(CheckHead(parser, &at));
-  DISTRO_RETURN_IF_ERROR(ReadBody(&parser, at, sink));
-  reusable_ = parser.keep_alive();
   return absl::OkStatus();
+}
+
+absl::Status HttpClient::Connection::Get(const std::string& path, uint64_t offset, Sink sink) {
+  Parser parser;
+  DISTRO_RETURN_IF_ERROR(Ask(path, offset, &parser));
+  DISTRO_RETURN_IF_ERROR(CheckHead(parser, &offset));
+  return ReadBody(&parser, offset, sink);
+}
+
+absl::Status HttpClient::Connection::GetText(const std::string& path, size_t max_bytes,
+                                             HttpText* text) {
+  Parser parser;
+  DISTRO_RETURN_IF_ERROR(Ask(path, 0, &parser));
+  text->status = static_cast<int>(parser.get().result_int());
+  text->content_type = std::string(parser.get()[http::field::content_type]);
+  return ReadBody(&parser, 0, [&](uint64_t /*offset*/, absl::string_view piece) {
+    if (piece.size() > max_bytes - text->body.size())
+      return absl::UnavailableError(absl::StrCat("the answer has more than ", max_bytes, " bytes"));
+    text->body.append(piece.data(), piece.size());
+    return absl::OkStatus();
+  });
 }
 
 absl::Status HttpClient::Connection::CheckHead(const Parser& parser, uint64_t* at) const {
@@ -261,6 +280,7 @@ absl::Status HttpClient::Connection::ReadBody(Parser* parser, uint64_t at, Sink 
         static_cast<double>(received) < seconds * kLeastBytesPerSecond)
       return absl::UnavailableError(absl::StrCat(received, " bytes in ", seconds, " s: too slow"));
   }
+  reusable_ = parser->keep_alive();
   return absl::OkStatus();
 }
 
@@ -270,16 +290,28 @@ HttpClient::HttpClient(HttpUrl server, HttpClientOptions options)
 HttpClient::~HttpClient() = default;
 
 absl::Status HttpClient::Get(const std::string& path, uint64_t offset, Sink sink) {
+  return Connected(path, [&](Connection& it) { return it.Get(path, offset, sink); });
+}
+
+absl::StatusOr<HttpText> HttpClient::GetText(const std::string& path, size_t max_bytes) {
+  HttpText text;
+  DISTRO_RETURN_IF_ERROR(
+      Connected(path, [&](Connection& it) { return it.GetText(path, max_bytes, &text); }));
+  return text;
+}
+
+absl::Status HttpClient::Connected(const std::string& path,
+                                   absl::FunctionRef<absl::Status(Connection&)> use) {
   const std::string where = absl::StrCat(server_.Text(), path);
   try {
-    return Annotate(GetOnce(path, offset, sink), where);
+    return Annotate(TryConnected(use), where);
   } catch (const boost::system::system_error& error) {  // Asio's: files or threads are exhausted
     connection_.reset();
     return Annotate(absl::UnavailableError(error.what()), where);
   }
 }
 
-absl::Status HttpClient::GetOnce(const std::string& path, uint64_t offset, Sink sink) {
+absl::Status HttpClient::TryConnected(absl::FunctionRef<absl::Status(Connection&)> use) {
   while (true) {
     const bool kept = connection_ != nullptr;
     absl::Status status;
@@ -287,7 +319,7 @@ absl::Status HttpClient::GetOnce(const std::string& path, uint64_t offset, Sink 
       connection_ = std::make_unique<Connection>(server_, options_);
       status = connection_->Open();
     }
-    if (status.ok()) status = connection_->Get(path, offset, sink);
+    if (status.ok()) status = use(*connection_);
     const bool unanswered = connection_->unanswered();
     if (!status.ok() || !connection_->reusable()) connection_.reset();
     // A server may close a connection that is idle: that says nothing about the next one.

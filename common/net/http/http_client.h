@@ -17,11 +17,18 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/net/http/http_url.h"
 
 namespace distro {
+
+struct HttpText {
+  int status = 0;
+  std::string content_type;
+  std::string body;
+};
 
 struct HttpClientOptions {
   // Longest wait for a connection, and for the next bytes of a response.
@@ -29,8 +36,6 @@ struct HttpClientOptions {
   // Longest wait for the head of a response and its first byte: a cache may have to fetch first. A
   // transfer also ends where its mean rate is below 256 KiB/s after this time.
   absl::Duration answer_patience = absl::Seconds(10);
-  // PEM file of CAs that are trusted besides the system's; empty: none.
-  std::string ca = {};
   // Asked every 50 ms while waiting; empty: never cancelled.
   std::function<bool()> cancelled = nullptr;
 };
@@ -49,12 +54,17 @@ class HttpClient {
   // GET of the server's path followed by `path`, from byte `offset` on; a server that supports no
   // ranges sends the bytes before as well. NotFound: the server answered 404. Unavailable: it did
   // not answer, another status came, or the connection ended early; the message names the URL.
-  // Cancelled. InvalidArgument: the file `ca` is not usable.
+  // Cancelled.
   absl::Status Get(const std::string& path, uint64_t offset, Sink sink);
+  // The answer to a GET of the same, whatever its status. Unavailable: there was none, or one with
+  // more than `max_bytes`; the message names the URL. Cancelled.
+  absl::StatusOr<HttpText> GetText(const std::string& path, size_t max_bytes);
 
  private:
   class Connection;
-  absl::Status GetOnce(const std::string& path, uint64_t offset, Sink sink);
+  // Calls `use` with a connection, and again with another if the server had closed the first.
+  absl::Status Connected(const std::string& path, absl::FunctionRef<absl::Status(Connection&)> use);
+  absl::Status TryConnected(absl::FunctionRef<absl::Status(Connection&)> use);
 
   const HttpUrl server_;
   const HttpClientOptions options_;

@@ -6,14 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/net/http/http_client.h"
 
 namespace distro {
-
-struct HttpText {
-  int status = 0;
-  std::string content_type;
-  std::string body;
-};
 
 // GET http://`address``path`. InvalidArgument: `address` is not "host:port". Unavailable: no
 // response within `timeout`, or one above `max_bytes`; the message names the address.

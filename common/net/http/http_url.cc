@@ -17,13 +17,8 @@ bool IsPlain(char c) {
 
 }  // namespace
 
-std::string HttpUrl::Authority() const {
-  const bool v6 = absl::StrContains(host, ':');
-  return absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", port);
-}
-
 std::string HttpUrl::Text() const {
-  return absl::StrCat(tls ? "https://" : "http://", Authority(), path);
+  return absl::StrCat(tls ? "https://" : "http://", JoinHostPort(host, port), path);
 }
 
 absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
@@ -35,13 +30,9 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
   if (!parsed.tls && !absl::ConsumePrefix(&rest, "http://")) return invalid;
   if (!std::ranges::all_of(rest, IsPlain)) return invalid;
   const size_t slash = std::min(rest.find('/'), rest.size());
-  std::string server(rest.substr(0, slash));
-  // A colon after the brackets of IPv6, if there are any, precedes the port.
-  const bool has_port =
-      server.find(':', server.rfind(']') == std::string::npos ? 0 : server.rfind(']')) !=
-      std::string::npos;
-  if (!has_port) absl::StrAppend(&server, ":", parsed.tls ? 443 : 80);
-  const absl::StatusOr<HostPort> address = ParseHostPort(server);
+  const absl::string_view server = rest.substr(0, slash);
+  absl::StatusOr<HostPort> address = ParseHostPort(server);
+  if (!address.ok()) address = ParseHostPort(absl::StrCat(server, ":", parsed.tls ? 443 : 80));
   if (!address.ok() || address->port == 0) return invalid;
   parsed.host = address->host;
   parsed.port = address->port;

@@ -14,8 +14,6 @@ struct HttpUrl {
   int port = 0;
   std::string path = {};  // "" or "/some/path": what comes before a request's own path
 
-  // "mirror.example:8443", "[::1]:80".
-  std::string Authority() const;
   // "https://mirror.example:8443/some/path".
   std::string Text() const;
 };

@@ -52,11 +52,8 @@ class BroadcastTest : public ::testing::Test {
   // As an aggregator that serves objects.
   void SendObject(Broadcast* broadcast, uint64_t r, uint32_t segment) {
     const v1::CommittedSegment& listed = round_.header.segments(static_cast<int>(segment));
-    v1::SegmentObject object;
-    object.set_segment(segment);
-    object.set_payload_bytes(listed.payload_bytes());
-    object.set_sha256(listed.sha256());
-    broadcast->Add({MakeObjectFrame(EpochId(1), RoundId(r), object)});
+    broadcast->Add({MakeObjectFrame(EpochId(1), RoundId(r), SegmentId(segment),
+                                    listed.payload_bytes(), listed.sha256())});
   }
   void SendSegment(Broadcast* broadcast, uint64_t r, uint32_t segment) {
     broadcast->Add(

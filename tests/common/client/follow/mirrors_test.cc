@@ -168,6 +168,25 @@ TEST_F(MirrorsTest, AreForgivenAfterARound) {
   EXPECT_LE(fail(), absl::Seconds(11));
 }
 
+// Rounds that another mirror serves say nothing of one that is left alone.
+TEST_F(MirrorsTest, AreNotForgivenForTheRoundsOfOthers) {
+  second_.Put(path_, kBytes);
+  Mirrors mirrors = MirrorsOf({first_.url(), second_.url()});
+  for (int failure = 1; failure <= 4; ++failure) {
+    EXPECT_TRUE(mirrors.Fetch(RoundId(5), object_).ok());
+    EXPECT_EQ(first_.requests(), failure);
+    for (int round = 0; round < 3; ++round) {
+      mirrors.RoundOver();
+      EXPECT_TRUE(mirrors.Fetch(RoundId(5), object_).ok());
+    }
+    // The least that the pause of so many failures may last.
+    clock_.Advance(absl::Seconds(5) * (1 << (failure - 1)) - absl::Milliseconds(1));
+    EXPECT_TRUE(mirrors.Fetch(RoundId(5), object_).ok());
+    EXPECT_EQ(first_.requests(), failure);
+    clock_.Advance(absl::Seconds(5) * (1 << (failure - 1)) + absl::Milliseconds(1));
+  }
+}
+
 TEST_F(MirrorsTest, LeaveOutWhatALyingAggregatorAdds) {
   std::vector<std::string> many(100, "http://127.0.0.1:1");
   many[kMostMirrors] = first_.url();
