@@ -1,5 +1,6 @@
 #include "common/net/http/http_client.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -8,20 +9,22 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "boost/asio/buffer.hpp"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/address.hpp"
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/ssl/context.hpp"
 #include "boost/asio/ssl/host_name_verification.hpp"
 #include "boost/asio/ssl/stream.hpp"
+#include "boost/asio/write.hpp"
 #include "boost/beast/core/flat_buffer.hpp"
 #include "boost/beast/http/buffer_body.hpp"
 #include "boost/beast/http/empty_body.hpp"
 #include "boost/beast/http/parser.hpp"
 #include "boost/beast/http/read.hpp"
 #include "boost/beast/http/write.hpp"
-#include "common/base/address.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -37,7 +40,6 @@ using boost::system::error_code;
 
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr uint32_t kHeaderBytes = 16 << 10;
-constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr absl::Duration kSlice = absl::Milliseconds(50);
 
 using Request = http::request<http::empty_body>;
@@ -50,7 +52,8 @@ class Channel {
   virtual ~Channel() = default;
   virtual tcp::socket& socket() = 0;
   virtual void Handshake(Then then) = 0;
-  virtual void Write(Request& request, Then then) = 0;
+  virtual void WriteHead(Request& request, Then then) = 0;
+  virtual void WriteBody(asio::const_buffer bytes, Then then) = 0;
   virtual void ReadHead(boost::beast::flat_buffer& buffer, Parser& parser, Then then) = 0;
   virtual void ReadSome(boost::beast::flat_buffer& buffer, Parser& parser, Then then) = 0;
 };
@@ -76,8 +79,11 @@ class ChannelOf final : public Channel {
       stream_.async_handshake(asio::ssl::stream_base::client, std::move(then));
     }
   }
-  void Write(Request& request, Then then) override {
+  void WriteHead(Request& request, Then then) override {
     http::async_write(stream_, request, [then](error_code error, size_t) { then(error); });
+  }
+  void WriteBody(asio::const_buffer bytes, Then then) override {
+    asio::async_write(stream_, bytes, [then](error_code error, size_t) { then(error); });
   }
   void ReadHead(boost::beast::flat_buffer& buffer, Parser& parser, Then then) override {
     http::async_read_header(stream_, buffer, parser,
@@ -90,6 +96,26 @@ class ChannelOf final : public Channel {
 
  private:
   Stream stream_;
+};
+
+// Ends a transfer that moves, but too slowly to be of use.
+class MeanRate {
+ public:
+  explicit MeanRate(const HttpClientOptions& options)
+      : options_(options), begin_(Clock::Real()->MonotonicNow()) {}
+
+  absl::Status Check(uint64_t bytes) const {
+    const absl::Duration time = Clock::Real()->MonotonicNow() - begin_;
+    const double seconds = absl::ToDoubleSeconds(time);
+    if (time <= options_.answer_patience ||
+        static_cast<double>(bytes) >= seconds * options_.least_bytes_per_second)
+      return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(bytes, " bytes in ", seconds, " s: too slow"));
+  }
+
+ private:
+  const HttpClientOptions& options_;
+  const absl::Duration begin_;
 };
 
 }  // namespace
@@ -109,18 +135,17 @@ class HttpClient::Connection {
   bool reusable() const { return reusable_; }
   // Whether the server closed the connection instead of answering the last request.
   bool unanswered() const { return unanswered_; }
-  absl::Status Get(const std::string& path, uint64_t offset, Sink sink);
-  absl::Status GetText(const std::string& path, size_t max_bytes, HttpText* text);
+  absl::Status Send(const HttpCall& request, HeadCheck check, Sink sink);
 
  private:
   absl::Status MakeChannel();
   // Starts an operation and waits for its end.
   absl::Status Await(absl::Duration patience, absl::FunctionRef<void(Then)> start);
   absl::Status Connect();
-  // Sends a request and reads the head of the response.
-  absl::Status Ask(const std::string& path, uint64_t offset, Parser* parser);
-  absl::Status CheckHead(const Parser& parser, uint64_t* at) const;
-  absl::Status ReadBody(Parser* parser, uint64_t at, Sink sink);
+  absl::Status WriteHead(const HttpCall& request);
+  absl::Status WriteBody(const HttpCall& request);
+  absl::Status ReadHead(Parser* parser);
+  absl::Status ReadBody(Parser* parser, Sink sink);
 
   const HttpUrl& server_;
   const HttpClientOptions& options_;
@@ -131,8 +156,10 @@ class HttpClient::Connection {
   std::unique_ptr<Channel> channel_;
   // The limit bounds what a response may hold up, such as a chunk's extension without an end.
   boost::beast::flat_buffer buffer_{kPieceBytes + kHeaderBytes};
+  std::string piece_;  // of a request's body; a write that was given up may still refer to it
   bool reusable_ = false;
   bool unanswered_ = false;
+  bool failed_ = false;  // the last operation ended with an error, and was not given up
 };
 
 absl::Status HttpClient::Connection::Await(absl::Duration patience,
@@ -150,8 +177,8 @@ absl::Status HttpClient::Connection::Await(absl::Duration patience,
     io_.restart();
     io_.run_one_for(absl::ToChronoNanoseconds(kSlice));
   }
-  if (**ended) return absl::UnavailableError((*ended)->message());
-  return absl::OkStatus();
+  failed_ = ended->value().failed();
+  return failed_ ? absl::UnavailableError((*ended)->message()) : absl::OkStatus();
 }
 
 absl::Status HttpClient::Connection::MakeChannel() {
@@ -196,92 +223,90 @@ absl::Status HttpClient::Connection::Connect() {
     });
     if (!absl::IsUnavailable(status)) break;
   }
+  // A small body follows its head at once, without waiting for the acknowledgement of the head.
+  error_code ignored;
+  if (status.ok()) channel_->socket().set_option(tcp::no_delay(true), ignored);
   return status;
 }
 
-absl::Status HttpClient::Connection::Ask(const std::string& path, uint64_t offset, Parser* parser) {
-  Request request(http::verb::get, server_.path + path, 11);
-  request.set(http::field::host, JoinHostPort(server_.host, server_.port));
-  if (offset > 0) request.set(http::field::range, absl::StrCat("bytes=", offset, "-"));
-  parser->header_limit(kHeaderBytes);
-  // In Boost 1.74, no limit would mean a limit of 0.
-  parser->body_limit(std::numeric_limits<uint64_t>::max());
-  unanswered_ = true;
-  reusable_ = false;
-  DISTRO_RETURN_IF_ERROR(
-      Await(options_.patience, [&](Then then) { channel_->Write(request, std::move(then)); }));
-  DISTRO_RETURN_IF_ERROR(Await(options_.answer_patience, [&](Then then) {
-    channel_->ReadHead(buffer_, *parser, std::move(then));
-  }));
-  unanswered_ = false;
+absl::Status HttpClient::Connection::WriteHead(const HttpCall& request) {
+  Request head(http::string_to_verb(request.method), server_.path + request.path, 11);
+  head.set(http::field::host, server_.Authority());
+  for (const auto& [name, value] : request.headers) head.set(name, value);
+  if (request.body != nullptr) head.content_length(request.body_bytes);
+  return Await(options_.patience, [&](Then then) { channel_->WriteHead(head, std::move(then)); });
+}
+
+absl::Status HttpClient::Connection::WriteBody(const HttpCall& request) {
+  const MeanRate rate(options_);
+  for (uint64_t sent = 0; sent < request.body_bytes;) {
+    const size_t most = std::min<uint64_t>(request.body_bytes - sent, kPieceBytes);
+    DISTRO_ASSIGN_OR_RETURN(piece_, request.body(sent, most));
+    DISTRO_RETURN_IF_ERROR(Await(options_.patience, [&](Then then) {
+      channel_->WriteBody(asio::buffer(piece_), std::move(then));
+    }));
+    sent += piece_.size();
+    DISTRO_RETURN_IF_ERROR(rate.Check(sent));
+  }
   return absl::OkStatus();
 }
 
-absl::Status HttpClient::Connection::Get(const std::string& path, uint64_t offset, Sink sink) {
+absl::Status HttpClient::Connection::ReadHead(Parser* parser) {
+  parser->header_limit(kHeaderBytes);
+  // In Boost 1.74, no limit would mean a limit of 0.
+  parser->body_limit(std::numeric_limits<uint64_t>::max());
+  return Await(options_.answer_patience,
+               [&](Then then) { channel_->ReadHead(buffer_, *parser, std::move(then)); });
+}
+
+absl::Status HttpClient::Connection::Send(const HttpCall& request, HeadCheck check, Sink sink) {
   Parser parser;
-  DISTRO_RETURN_IF_ERROR(Ask(path, offset, &parser));
-  DISTRO_RETURN_IF_ERROR(CheckHead(parser, &offset));
-  return ReadBody(&parser, offset, sink);
+  parser.skip(request.method == "HEAD");
+  unanswered_ = true;
+  reusable_ = false;
+  failed_ = false;
+  DISTRO_RETURN_IF_ERROR(WriteHead(request));
+  const absl::Status written = WriteBody(request);
+  if (!written.ok() && !failed_) return written;
+  // A server may refuse a request before it has read the body, and close the connection.
+  const absl::Status read = ReadHead(&parser);
+  if (!read.ok()) return written.ok() ? read : written;
+  unanswered_ = false;
+  HttpHead head{.status = static_cast<int>(parser.get().result_int())};
+  for (const auto& field : parser.get())
+    head.headers.emplace_back(field.name_string(), field.value());
+  DISTRO_RETURN_IF_ERROR(check(head));
+  DISTRO_RETURN_IF_ERROR(ReadBody(&parser, sink));
+  reusable_ = written.ok() && parser.keep_alive();
+  return absl::OkStatus();
 }
 
-absl::Status HttpClient::Connection::GetText(const std::string& path, size_t max_bytes,
-                                             HttpText* text) {
-  Parser parser;
-  DISTRO_RETURN_IF_ERROR(Ask(path, 0, &parser));
-  text->status = static_cast<int>(parser.get().result_int());
-  text->content_type = std::string(parser.get()[http::field::content_type]);
-  return ReadBody(&parser, 0, [&](uint64_t /*offset*/, absl::string_view piece) {
-    if (piece.size() > max_bytes - text->body.size())
-      return absl::UnavailableError(absl::StrCat("the answer has more than ", max_bytes, " bytes"));
-    text->body.append(piece.data(), piece.size());
-    return absl::OkStatus();
-  });
-}
-
-absl::Status HttpClient::Connection::CheckHead(const Parser& parser, uint64_t* at) const {
-  const auto& response = parser.get();
-  switch (response.result()) {
-    case http::status::ok:
-      *at = 0;
-      return absl::OkStatus();
-    case http::status::partial_content: {
-      const auto value = response[http::field::content_range];
-      if (BeginOfContentRange({value.data(), value.size()}) == *at) return absl::OkStatus();
-      return absl::UnavailableError("another range than the one asked for");
-    }
-    case http::status::not_found:
-      return absl::NotFoundError("404 Not Found");
-    default:
-      return absl::UnavailableError(absl::StrCat("status ", response.result_int()));
-  }
-}
-
-absl::Status HttpClient::Connection::ReadBody(Parser* parser, uint64_t at, Sink sink) {
+absl::Status HttpClient::Connection::ReadBody(Parser* parser, Sink sink) {
   std::array<char, kPieceBytes> piece;
-  const Clock* const clock = Clock::Real();
-  const absl::Duration begin = clock->MonotonicNow();
+  const MeanRate rate(options_);
   uint64_t received = 0;
   while (!parser->is_done()) {
     parser->get().body().data = piece.data();
     parser->get().body().size = piece.size();
     const absl::Duration patience = received == 0 ? options_.answer_patience : options_.patience;
-    const absl::Status status = Await(patience, [&](Then then) {
+    DISTRO_RETURN_IF_ERROR(Await(patience, [&](Then then) {
       channel_->ReadSome(buffer_, *parser, [then](error_code error) {
         then(error == http::error::need_buffer ? error_code() : error);
       });
-    });
-    if (!status.ok()) return status;
+    }));
     const size_t size = piece.size() - parser->get().body().size;
-    DISTRO_RETURN_IF_ERROR(sink(at, {piece.data(), size}));
-    at += size;
+    DISTRO_RETURN_IF_ERROR(sink(received, {piece.data(), size}));
     received += size;
-    const double seconds = absl::ToDoubleSeconds(clock->MonotonicNow() - begin);
-    if (seconds > absl::ToDoubleSeconds(options_.answer_patience) &&
-        static_cast<double>(received) < seconds * kLeastBytesPerSecond)
-      return absl::UnavailableError(absl::StrCat(received, " bytes in ", seconds, " s: too slow"));
+    DISTRO_RETURN_IF_ERROR(rate.Check(received));
   }
-  reusable_ = parser->keep_alive();
   return absl::OkStatus();
+}
+
+absl::string_view HttpHead::Header(absl::string_view name) const {
+  for (const auto& [each, value] : headers) {
+    if (absl::EqualsIgnoreCase(each, name)) return value;
+  }
+  return {};
 }
 
 HttpClient::HttpClient(HttpUrl server, HttpClientOptions options)
@@ -289,14 +314,42 @@ HttpClient::HttpClient(HttpUrl server, HttpClientOptions options)
 
 HttpClient::~HttpClient() = default;
 
+absl::Status HttpClient::Send(const HttpCall& request, HeadCheck check, Sink sink) {
+  return Connected(request.path, [&](Connection& it) { return it.Send(request, check, sink); });
+}
+
 absl::Status HttpClient::Get(const std::string& path, uint64_t offset, Sink sink) {
-  return Connected(path, [&](Connection& it) { return it.Get(path, offset, sink); });
+  HttpCall request{.path = path};
+  if (offset > 0) request.headers.emplace_back("Range", absl::StrCat("bytes=", offset, "-"));
+  uint64_t begin = 0;
+  return Send(
+      request,
+      [&](const HttpHead& head) -> absl::Status {
+        begin = head.status == 206 ? offset : 0;
+        if (head.status == 200) return absl::OkStatus();
+        if (head.status == 404) return absl::NotFoundError("404 Not Found");
+        if (head.status != 206) return absl::UnavailableError(absl::StrCat("status ", head.status));
+        if (BeginOfContentRange(head.Header("Content-Range")) == offset) return absl::OkStatus();
+        return absl::UnavailableError("another range than the one asked for");
+      },
+      [&](uint64_t at, absl::string_view bytes) { return sink(begin + at, bytes); });
 }
 
 absl::StatusOr<HttpText> HttpClient::GetText(const std::string& path, size_t max_bytes) {
   HttpText text;
-  DISTRO_RETURN_IF_ERROR(
-      Connected(path, [&](Connection& it) { return it.GetText(path, max_bytes, &text); }));
+  DISTRO_RETURN_IF_ERROR(Send(
+      {.path = path},
+      [&](const HttpHead& head) {
+        text = {head.status, std::string(head.Header("Content-Type")), ""};
+        return absl::OkStatus();
+      },
+      [&](uint64_t /*offset*/, absl::string_view piece) {
+        if (piece.size() > max_bytes - text.body.size())
+          return absl::UnavailableError(
+              absl::StrCat("the answer has more than ", max_bytes, " bytes"));
+        text.body.append(piece.data(), piece.size());
+        return absl::OkStatus();
+      }));
   return text;
 }
 

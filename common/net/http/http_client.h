@@ -1,6 +1,6 @@
-// Fetches bytes from one HTTP or HTTPS server, over a connection that is kept between requests. A
-// response counts only as far as it arrives: whoever needs to know that the bytes are right checks
-// them.
+// Fetches bytes from one HTTP or HTTPS server, and sends some, over a connection that is kept
+// between requests. A response counts only as far as it arrives: whoever needs to know that the
+// bytes are right checks them.
 //
 //   HttpClient client(*ParseHttpUrl("https://mirror.example"), {.cancelled = stopping});
 //   absl::Status status = client.Get("/v1/objects/...", 0, [&](uint64_t offset, auto bytes) {
@@ -14,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -24,6 +26,26 @@
 
 namespace distro {
 
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpCall {
+  std::string method = "GET";
+  std::string path = {};  // what follows the path of the server's URL
+  HttpHeaders headers = {};
+  uint64_t body_bytes = 0;
+  // The bytes of the body from `offset` on, at least one and at most `most`. Called again from 0 on
+  // if the request is sent again.
+  std::function<absl::StatusOr<std::string>(uint64_t offset, size_t most)> body = nullptr;
+};
+
+struct HttpHead {
+  int status = 0;
+  HttpHeaders headers = {};
+
+  // The value of the first header of that name, in any case; empty: there is none.
+  absl::string_view Header(absl::string_view name) const;
+};
+
 struct HttpText {
   int status = 0;
   std::string content_type;
@@ -31,11 +53,12 @@ struct HttpText {
 };
 
 struct HttpClientOptions {
-  // Longest wait for a connection, and for the next bytes of a response.
+  // Longest wait for a connection, and for the next bytes of a request or a response to go.
   absl::Duration patience = absl::Seconds(2);
   // Longest wait for the head of a response and its first byte: a cache may have to fetch first. A
-  // transfer also ends where its mean rate is below 256 KiB/s after this time.
+  // transfer also ends where its mean rate is below `least_bytes_per_second` after this time.
   absl::Duration answer_patience = absl::Seconds(10);
+  double least_bytes_per_second = 256 << 10;
   // Asked every 50 ms while waiting; empty: never cancelled.
   std::function<bool()> cancelled = nullptr;
 };
@@ -46,11 +69,17 @@ class HttpClient {
   // transfer and is returned.
   using Sink = absl::FunctionRef<absl::Status(uint64_t offset, absl::string_view bytes)>;
 
+  // Looks at a response before its body. A status that is not OK is returned, without the body.
+  using HeadCheck = absl::FunctionRef<absl::Status(const HttpHead& head)>;
+
   HttpClient(HttpUrl server, HttpClientOptions options);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
+  // Sends a request, and again if there was no answer on a kept connection. Unavailable: there was
+  // no answer, or the connection ended early; the message names the URL. Cancelled.
+  absl::Status Send(const HttpCall& request, HeadCheck check, Sink sink);
   // GET of the server's path followed by `path`, from byte `offset` on; a server that supports no
   // ranges sends the bytes before as well. NotFound: the server answered 404. Unavailable: it did
   // not answer, another status came, or the connection ended early; the message names the URL.

@@ -21,6 +21,11 @@ std::string HttpUrl::Text() const {
   return absl::StrCat(tls ? "https://" : "http://", JoinHostPort(host, port), path);
 }
 
+std::string HttpUrl::Authority() const {
+  const std::string with_port = JoinHostPort(host, port);
+  return port == (tls ? 443 : 80) ? with_port.substr(0, with_port.rfind(':')) : with_port;
+}
+
 absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
   const absl::Status invalid = absl::InvalidArgumentError(
       absl::StrCat(url, " is not http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]"));

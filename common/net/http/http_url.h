@@ -16,6 +16,8 @@ struct HttpUrl {
 
   // "https://mirror.example:8443/some/path".
   std::string Text() const;
+  // The value of a Host header: without the port where it is that of the scheme.
+  std::string Authority() const;
 };
 
 // "http://host", "https://host:8443/some/path/", "http://[::1]:80". InvalidArgument: another

@@ -134,6 +134,41 @@ TEST(HttpClientTest, GivesUpASilentServer) {
   EXPECT_EQ(got.bytes, "hel");
 }
 
+// What was not sent is given up with the connection: no answer is awaited.
+TEST(HttpClientTest, GivesUpAServerThatReadsNoBody) {
+  ScriptedServer server(Script{Answers{"stays"}});
+  HttpClient client(UrlOf(server.port()), {.patience = absl::Milliseconds(100),
+                                           .answer_patience = absl::InfiniteDuration()});
+  const HttpCall call{
+      .method = "PUT", .path = "/one", .body_bytes = 1 << 30, .body = [](uint64_t, size_t most) {
+        return std::string(most, 'x');
+      }};
+  const absl::Status status = client.Send(
+      call, [](const HttpHead&) { return absl::OkStatus(); },
+      [](uint64_t, absl::string_view) { return absl::OkStatus(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
+TEST(HttpClientTest, TakesAnAnswerThatComesBeforeTheBodyIsRead) {
+  ScriptedServer server(Script{Answers{"HTTP/1.1 412 No\r\nContent-Length: 0\r\n\r\n"}});
+  HttpClient client(UrlOf(server.port()), {});
+  const HttpCall call{
+      .method = "PUT", .path = "/one", .body_bytes = 5, .body = [](uint64_t, size_t) {
+        return std::string("hello");
+      }};
+  int code = 0;
+  const absl::Status status = client.Send(
+      call,
+      [&](const HttpHead& head) {
+        code = head.status;
+        return absl::OkStatus();
+      },
+      [](uint64_t, absl::string_view) { return absl::OkStatus(); });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(code, 412);
+  EXPECT_THAT(server.request(0), HasSubstr("Content-Length: 5\r\n"));
+}
+
 TEST(HttpClientTest, RefusesToConnectToNobody) {
   int port = 0;
   {
