@@ -35,6 +35,7 @@ USES = {
     "common/client/probe": "common/client/options",  # what is on the way, without gRPC
     "common/client": "common/client/probe common/net/rpc",
     "common/net/http": "common/base",  # without Prometheus
+    "common/net/s3": "common/net/http",  # objects of a bucket
     "common/net/telemetry": "common/net/http common/net/wire",
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
     "common/feed": "common/run/record",  # both ends of the stream of rounds, without gRPC
@@ -48,6 +49,7 @@ USES = {
     "server/auth/tokens": "common/base",  # without gRPC, for distroctl too
     "server/auth": "common/net/rpc common/net/security server/connections",
     "server/log": "kernels/replica common/feed common/run/round",  # what a run is, its method too
+    "server/log/bucket": "server/log common/net/s3",  # the same files as objects
     "server/session": "common/run common/net/wire",
     "server/round": "server/log server/session",
     "server/local": "common/client/exchange server/round",  # a run inside one process, for bench and tests
@@ -56,7 +58,8 @@ USES = {
     "server/metrics": "common/net/telemetry server/service",  # observes it; it does not know it
     "server/objects": "common/net/http server/call",  # results over HTTP, for mirrors
     "server/status": "common/net/telemetry server/round",
-    "server": "server/metrics server/objects server/status",
+    "server/standby": "server/log/bucket server/options",  # waits until no other process serves the run
+    "server": "server/log/bucket server/metrics server/objects server/standby server/status",
     # The worker. Torch is in the model, the sharding and the training loop only.
     "worker/data": "common/base/process common/run",  # a tokenizer is a command
     "worker/plan": "common/model",  # without Torch, for the optimizer and distroctl too
@@ -70,10 +73,10 @@ USES = {
     "worker/metrics": "common/net/telemetry worker/train",  # observes it; it does not know it
     "worker/python": "common/client/member common/run/round worker/metrics worker/train",  # a worker inside a Python program; distro-worker does not know it
     "worker": "common/client/member worker/metrics",
-    "tools/distroctl": "common/client common/net/http kernels/replica server/auth/tokens server/log tools/archiver worker/rules",  # `plan` says what a worker checks at its start, `run restore` reads an archive
+    "tools/distroctl": "common/client common/net/http kernels/replica server/auth/tokens server/log/bucket tools/archiver worker/rules",  # `plan` says what a worker checks at its start, `run restore` reads an archive
     "tools/archiver": "common/client/follow common/model common/net/telemetry common/run kernels/replica",
     # A test folder may also use whatever the folder it mirrors may use, and tests/testing.
-    "tests/testing": "common/base/process common/run kernels/replica",
+    "tests/testing": "common/base/process common/net/s3 common/run kernels/replica",
     "tests/testing/server": "server/log",
     "tests/testing/worker": "worker/train",
     "tests/common": "",
@@ -85,6 +88,8 @@ USES = {
     "tests/kernels": "kernels/cuda",
     "tests/server": "tests/server/service",
     "tests/server/auth": "common/client tests/server/auth/tokens",  # handshakes with what clients do
+    "tests/common/net/http": "",
+    "tests/common/net/s3": "tests/common/net/http",  # a server that plays a script
     "tests/server/auth/tokens": "common/net/security",
     "tests/server/log": "tests/testing/server",
     "tests/server/round": "tests/testing/server",
@@ -106,7 +111,7 @@ USES = {
     "tests/tools/archiver": "tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
     "tests/integration": "server server/local worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
     "tests/compatibility": "common/base/process worker/model",
-    "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/net/http",
+    "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/net/s3",
     "bench": "bench/wire server worker",
     "bench/convergence": "bench/wire server/local worker",
     "bench/wire": "common/method common/base/process",
@@ -216,7 +221,7 @@ OUTSIDE = {
         r"(^|/)boost/",
         r"^libboost_",
         None,
-        named_in="common/net/http",
+        named_in="common/net/http common/net/s3 tests/testing",
         seen_in="",
     ),
     "cli11": Outside(  # headers only, slow to compile
