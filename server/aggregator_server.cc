@@ -11,6 +11,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/net/http/http_endpoint.h"
+#include "common/net/s3/s3_client.h"
+#include "common/net/s3/s3_place.h"
 #include "common/net/telemetry/metric_families.h"
 #include "common/run/run_config.h"
 #include "server/auth/authorizer.h"
@@ -18,6 +20,7 @@
 #include "server/auth/tokens/token_store.h"
 #include "server/connections/connection_table.h"
 #include "server/limits/call_rates.h"
+#include "server/log/bucket/bucket_disk.h"
 #include "server/metrics/call_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/part_metrics.h"
@@ -48,6 +51,16 @@ ConnectionLimits ConnectionsOf(const AggregatorOptions& options) {
   return limits;
 }
 
+// The HTTP port until the run is there.
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartLoadingHttp(const std::string& http) {
+  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(http));
+  return HttpEndpoint::Start(
+      address.first, address.second,
+      {HealthRoute(), ReadyRoute([] {
+         return ReadyReport{.checks = {{"loaded", false, "the run is being read"}}};
+       })});
+}
+
 // A function that forwards only the first call.
 std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
   auto called = std::make_shared<std::atomic<bool>>(false);
@@ -60,8 +73,10 @@ std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
 
 // In order of dependency: the last is stopped first.
 struct AggregatorServer::Impl {
-  Impl(const AggregatorOptions& options_in, const Clock* clock_in, Log* log_in)
+  Impl(const AggregatorOptions& options_in, const Clock* clock_in, Log* log_in,
+       std::function<bool()> cancelled_in)
       : options(options_in),
+        cancelled(std::move(cancelled_in)),
         clock(clock_in),
         log(log_in),
         metrics(clock_in, options_in.insecure),
@@ -82,6 +97,7 @@ struct AggregatorServer::Impl {
   void SayDraining();
 
   const AggregatorOptions options;
+  const std::function<bool()> cancelled;  // null: never
   const Clock* const clock;
   Log* const log;
   AggregatorMetrics metrics;
@@ -95,10 +111,13 @@ struct AggregatorServer::Impl {
   CallRates call_rates;
   std::atomic<bool> loaded{false};
   std::atomic<bool> draining{false};
+  std::atomic<bool> stopping{false};   // no request waits for the bucket any more
   std::unique_ptr<ServerTls> tls;      // null: insecure
   std::unique_ptr<TokenStore> tokens;  // null: none are valid
   std::unique_ptr<Authorizer> authorizer;
   std::unique_ptr<CallChecks> call_checks;
+  std::unique_ptr<S3Client> bucket;         // null: the run is in the data folder alone
+  std::unique_ptr<BucketDisk> bucket_disk;  // the same
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<HttpEndpoint> objects;  // null: not served
@@ -123,6 +142,20 @@ absl::Status AggregatorServer::Impl::OpenCredentials() {
 
 absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
                                               std::function<void(absl::Status)> on_fatal) {
+  if (!options.log_url.empty()) {
+    DISTRO_ASSIGN_OR_RETURN(S3Place place, FindS3Place(options.log_url, ProcessEnvironment()));
+    bucket = std::make_unique<S3Client>(std::move(place), ProcessEnvironment(), clock,
+                                        S3Options{.cancelled = [this] {
+                                          return stopping || (!loaded && cancelled && cancelled());
+                                        }});
+    bucket_disk = std::make_unique<BucketDisk>(
+        bucket.get(), disk, options.data_dir,
+        LeaderOptions{.interval = options.takeover_after / 4,
+                      .patience = options.standby ? options.takeover_after : absl::ZeroDuration(),
+                      .on_fenced = on_fatal},
+        log);
+    disk = bucket_disk.get();
+  }
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
                           RunStore::Open(options.data_dir, disk, clock, log));
   const RoundManagerOptions rounds{.suspect_after = options.SuspectAfter(),
@@ -241,10 +274,10 @@ ReadyReport AggregatorServer::Impl::Ready() const {
   const bool turns = step < kStepHangs;
   report.ready &= turns;
   report.checks.push_back({"rounds", turns,
-                           turns
-                               ? ""
-                               : absl::StrCat("one step has taken ", absl::ToInt64Seconds(step),
-                                              " s: the disk of the data folder does not answer")});
+                           turns ? ""
+                                 : absl::StrCat("one step has taken ", absl::ToInt64Seconds(step),
+                                                " s: the disk of the data folder, or the bucket of "
+                                                "--log, does not answer")});
   const RunStatus status = manager->status();
   const bool waits = status.state == v1::RUN_STATE_WAITING;
   report.checks.push_back({"workers", !waits, status.reason});
@@ -257,16 +290,21 @@ ReadyReport AggregatorServer::Impl::Ready() const {
 
 absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
     const AggregatorOptions& options, const Clock* clock, Log* log,
-    std::function<void(absl::Status)> on_fatal, Disk* disk) {
+    std::function<void(absl::Status)> on_fatal, Disk* disk, std::function<bool()> cancelled) {
   DISTRO_RETURN_IF_ERROR(options.Validate());
   on_fatal = Once(std::move(on_fatal));
   if (options.insecure)
     log->Warning("insecure: all traffic is plaintext and nobody is authenticated");
   std::unique_ptr<AggregatorServer> server(
-      new AggregatorServer(std::make_unique<Impl>(options, clock, log)));
+      new AggregatorServer(std::make_unique<Impl>(options, clock, log, std::move(cancelled))));
   Impl* const impl = server->impl_.get();
   DISTRO_RETURN_IF_ERROR(impl->OpenCredentials());
-  DISTRO_RETURN_IF_ERROR(impl->OpenHost(disk, on_fatal));
+  {
+    // Reading, and fetching from a bucket, may take minutes: a supervisor must not end it
+    // meanwhile. Where the port is in use, what comes next may say why.
+    const auto loading = StartLoadingHttp(options.http);
+    DISTRO_RETURN_IF_ERROR(impl->OpenHost(disk, on_fatal));
+  }
   DISTRO_RETURN_IF_ERROR(impl->StartHttp());
   DISTRO_RETURN_IF_ERROR(impl->LoadRun());
   DISTRO_RETURN_IF_ERROR(impl->StartGrpc(on_fatal));
@@ -285,6 +323,7 @@ AggregatorServer::AggregatorServer(std::unique_ptr<Impl> impl) : impl_(std::move
 
 AggregatorServer::~AggregatorServer() {
   impl_->SayDraining();
+  impl_->stopping = true;
   if (impl_->host != nullptr) impl_->host->Stop();
   if (impl_->grpc != nullptr) impl_->grpc->Stop();
   impl_->http.reset();  // these two use the others

@@ -25,10 +25,12 @@ class AggregatorServer {
   // borrowed. `on_fatal` is called at most once, from another thread, when the rounds had to stop:
   // the process should exit with that status. FailedPrecondition: the folder belongs to another
   // process or run. DataLoss: stored data is damaged. InvalidArgument: the run or the model is
-  // refused. Unavailable: an address is in use.
+  // refused. Unavailable: an address is in use, or (reason "disk") the bucket of log_url cannot be
+  // used now. While it waits for that it asks `cancelled`.
   static absl::StatusOr<std::unique_ptr<AggregatorServer>> Start(
       const AggregatorOptions& options, const Clock* clock, Log* log,
-      std::function<void(absl::Status)> on_fatal, Disk* disk = Disk::Real());
+      std::function<void(absl::Status)> on_fatal, Disk* disk = Disk::Real(),
+      std::function<bool()> cancelled = nullptr);
   // Stops at once, without waiting for an open round.
   ~AggregatorServer();
 

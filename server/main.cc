@@ -1,16 +1,19 @@
 // distro-aggregator: see flags.cc, or --help.
+#include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/process/prepare_process.h"
 #include "common/base/process/stop_signal.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/aggregator_server.h"
 #include "server/connections/connection_limits.h"
 #include "server/options/flags.h"
 #include "server/service/grpc_endpoint.h"
+#include "server/standby/standby.h"
 
 namespace distro::server {
 namespace {
@@ -21,8 +24,16 @@ class EndOfProcess {
   // OK: a signal.
   void End(absl::Status status) {
     absl::MutexLock lock(&mu_);
+    signalled_ |= status.ok();
     failure_.Update(std::move(status));
     ended_ = true;
+  }
+
+  // What a server that did not start has said is over with it.
+  void ForgetFailure() {
+    absl::MutexLock lock(&mu_);
+    failure_ = absl::OkStatus();
+    ended_ = signalled_;
   }
 
   // Blocks.
@@ -30,6 +41,16 @@ class EndOfProcess {
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(&ended_));
     return failure_;
+  }
+
+  bool ended() {
+    absl::MutexLock lock(&mu_);
+    return ended_;
+  }
+
+  bool signalled() {
+    absl::MutexLock lock(&mu_);
+    return signalled_;
   }
 
   // OK if nothing has failed so far.
@@ -42,7 +63,30 @@ class EndOfProcess {
   absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool signalled_ ABSL_GUARDED_BY(mu_) = false;
 };
+
+// null: asked to stop before it served.
+absl::StatusOr<std::unique_ptr<AggregatorServer>> StartServer(const AggregatorOptions& options,
+                                                              EndOfProcess* end, Log* log) {
+  while (true) {
+    if (options.standby) {
+      const absl::Status waited = WaitAsStandby(
+          options, [end] { return end->ended(); }, Clock::Real(), log);
+      if (absl::IsCancelled(waited)) return nullptr;
+      DISTRO_RETURN_IF_ERROR(waited);
+    }
+    auto server = AggregatorServer::Start(
+        options, Clock::Real(), log, [end](absl::Status s) { end->End(std::move(s)); },
+        Disk::Real(), [end] { return end->signalled(); });
+    if (!server.ok() && end->signalled()) return nullptr;
+    // Another one that waited was faster, or the bucket is away.
+    const std::string reason = ReasonOf(server.status());
+    if (!options.standby || (reason != "fenced" && reason != "disk")) return server;
+    log->Warning("standby: not taken over", {{"reason", server.status()}});
+    end->ForgetFailure();
+  }
+}
 
 absl::StatusOr<int> Run(const AggregatorOptions& options) {
   Log log(options.log_level);
@@ -52,15 +96,16 @@ absl::StatusOr<int> Run(const AggregatorOptions& options) {
   });
   stop.SetHandler([&end] { end.End(absl::OkStatus()); });
   log.Info("starting", {{"data_dir", options.data_dir},
+                        {"log", options.log_url},
                         {"listen", options.listen},
                         {"http", options.http},
                         {"heartbeat_interval", absl::FormatDuration(options.heartbeat_interval)},
                         {"suspect_after", absl::FormatDuration(options.SuspectAfter())},
                         {"lease", absl::FormatDuration(options.lease)},
                         {"drain_grace", absl::FormatDuration(options.drain_grace)}});
-  DISTRO_ASSIGN_OR_RETURN(
-      auto server, AggregatorServer::Start(options, Clock::Real(), &log,
-                                           [&end](absl::Status s) { end.End(std::move(s)); }));
+  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<AggregatorServer> server,
+                          StartServer(options, &end, &log));
+  if (server == nullptr) return 0;
   absl::Status ended = end.Wait();
   log.Info("stopping", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
   if (ended.ok()) {

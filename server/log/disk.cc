@@ -23,7 +23,8 @@ constexpr absl::string_view kErrorUrl = "distro/disk_error";
 constexpr DiskOperation kOperations[] = {DiskOperation::kCreateFolder, DiskOperation::kCreate,
                                          DiskOperation::kWrite,        DiskOperation::kFsync,
                                          DiskOperation::kLink,         DiskOperation::kRename,
-                                         DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
+                                         DiskOperation::kUnlink,       DiskOperation::kFsyncFolder,
+                                         DiskOperation::kPut,          DiskOperation::kDelete};
 
 // Of a call that returns 0 or an errno.
 absl::Status Checked(DiskOperation operation, int error_number, absl::string_view path) {
@@ -89,6 +90,10 @@ absl::string_view DiskOperationName(DiskOperation operation) {
       return "unlink";
     case DiskOperation::kFsyncFolder:
       return "fsync_folder";
+    case DiskOperation::kPut:
+      return "put";
+    case DiskOperation::kDelete:
+      return "delete";
   }
   return "";
 }
@@ -109,6 +114,13 @@ absl::Status DiskError(DiskOperation operation, int error_number, absl::string_v
   status.SetPayload(kOperationUrl, absl::Cord(name));
   status.SetPayload(kErrorUrl, absl::Cord(text));
   return status;
+}
+
+absl::Status StoreError(DiskOperation operation, const absl::Status& status) {
+  absl::Status error = ErrorWithReason(absl::StatusCode::kUnavailable, kReason, status.message());
+  error.SetPayload(kOperationUrl, absl::Cord(DiskOperationName(operation)));
+  error.SetPayload(kErrorUrl, absl::Cord(status.message()));
+  return error;
 }
 
 std::optional<DiskOperation> FailedDiskOperation(const absl::Status& status) {

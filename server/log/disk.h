@@ -24,6 +24,8 @@ enum class DiskOperation {
   kRename,
   kUnlink,
   kFsyncFolder,
+  kPut,     // of an object (server/log/bucket)
+  kDelete,  // of an object
 };
 
 // "create_folder", "fsync", ...: the value of a metric label and the first word of a message.
@@ -34,6 +36,9 @@ absl::string_view DiskOperationName(DiskOperation operation);
 // otherwise Unavailable (read-only, an I/O error, no handles, ...); the same operation may succeed
 // later. A file system with free bytes and no free inodes is named as such.
 absl::Status DiskError(DiskOperation operation, int error_number, absl::string_view path);
+
+// The same of an operation on an object that failed with this status: Unavailable.
+absl::Status StoreError(DiskOperation operation, const absl::Status& status);
 
 // The operation of a status with the reason "disk".
 std::optional<DiskOperation> FailedDiskOperation(const absl::Status& status);
@@ -51,6 +56,10 @@ class Disk {
 
   // The machine's disk; never destroyed, not owned by the caller.
   static Disk* Real();
+
+  // Called before the folder is read: makes it hold what is stored elsewhere. Whether that changed
+  // its run.
+  virtual absl::StatusOr<bool> Restore() { return false; }
 
   // Creates `path` and its parents, each durably in its own; an existing folder is fine.
   virtual absl::Status CreateFolder(const std::string& path) = 0;

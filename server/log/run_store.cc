@@ -32,10 +32,6 @@ namespace {
 
 constexpr uint64_t kMaxModelConfigBytes = 1 << 20;
 
-std::string NewRunId(const std::string& name) {
-  return absl::StrFormat("%s-%08x", name, std::random_device()());
-}
-
 absl::Status CheckModelConfig(absl::string_view json) {
   if (json.size() > kMaxModelConfigBytes) {
     return absl::InvalidArgumentError(
@@ -72,10 +68,14 @@ absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data
   DISTRO_RETURN_IF_ERROR(lock.status());
   WarnIfNamesMayBeLost(data_dir, log);
   std::unique_ptr<RunStore> store(new RunStore(data_dir, *std::move(lock), disk, clock, log));
+  DISTRO_RETURN_IF_ERROR(disk->Restore().status());
   DISTRO_RETURN_IF_ERROR(store->Prepare());
   DISTRO_RETURN_IF_ERROR(store->LoadRun());
   DISTRO_ASSIGN_OR_RETURN(store->epoch_, RaiseEpoch(data_dir, store->has_run(),
                                                     std::random_device()(), *clock, disk, log));
+  // Whoever served the run before may have written until it saw the new epoch.
+  DISTRO_ASSIGN_OR_RETURN(const bool changed, disk->Restore());
+  if (changed) DISTRO_RETURN_IF_ERROR(store->LoadRun());
   log->Info("data folder opened", {{"path", data_dir},
                                    {"epoch", store->epoch().value()},
                                    {"run", store->has_run() ? store->run()->run_id : "none"}});
@@ -183,7 +183,7 @@ absl::Status RunStore::CreateRun(const v1::RunConfig& config, absl::string_view 
   snapshot.set_size_bytes(snapshot_bytes);
   snapshot.set_sha256(DigestBytes(sha256));
   snapshot.set_state_hash(*state_hash);
-  const std::string run_id = NewRunId(complete.name());
+  const std::string run_id = absl::StrFormat("%s-%08x", complete.name(), run_number_);
   return Publish({run_id,
                   std::move(complete),
                   std::string(model_config_json),

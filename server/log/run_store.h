@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "absl/status/status.h"
@@ -114,6 +115,8 @@ class RunStore {
   Disk* const disk_;
   const Clock* const clock_;
   Log* const log_;
+  // A part of the run's id, the same if a creation is tried again.
+  const uint32_t run_number_ = std::random_device()();
   EpochId epoch_;
   std::shared_ptr<const RunIdentity> identity_;
   std::unique_ptr<SnapshotStore> snapshots_;

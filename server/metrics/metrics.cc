@@ -14,9 +14,10 @@ namespace {
 constexpr const char* kKinds[] = {"update", "result", "snapshot", "control"};  // of TransferKind
 constexpr const char* kPhases[] = {"collect", "validate", "combine", "encode", "log", "broadcast"};
 constexpr DiskOperation kDiskOperations[] = {
-    DiskOperation::kCreateFolder, DiskOperation::kCreate,     DiskOperation::kWrite,
-    DiskOperation::kFsync,        DiskOperation::kLink,       DiskOperation::kRename,
-    DiskOperation::kUnlink,       DiskOperation::kFsyncFolder};
+    DiskOperation::kCreateFolder, DiskOperation::kCreate,      DiskOperation::kWrite,
+    DiskOperation::kFsync,        DiskOperation::kLink,        DiskOperation::kRename,
+    DiskOperation::kUnlink,       DiskOperation::kFsyncFolder, DiskOperation::kPut,
+    DiskOperation::kDelete};
 constexpr const char* kRefusals[] = {"unauthenticated", "role", "wrong_name", "limit"};
 constexpr const char* kCredentialFiles[] = {"certificate", "tokens"};
 

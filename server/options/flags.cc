@@ -14,6 +14,17 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
        .value = &o->data_dir,
        .help = "Folder of the run: configuration, initial model, round log. Required.",
        .takes = Takes::kFolder},
+      {.name = "log",
+       .value = &o->log_url,
+       .help = "s3://BUCKET/PREFIX that keeps the run, of which --data_dir is then a copy "
+               "(docs/bucket.md)."},
+      {.name = "standby",
+       .value = &o->standby,
+       .help = "Wait until no other aggregator serves the run of --log, and serve it then."},
+      {.name = "takeover_after",
+       .value = &o->takeover_after,
+       .help = "Silence of the serving aggregator after which one with --standby takes over; the "
+               "same for both."},
       {.name = "run",
        .value = &o->run,
        .help = "run.json of the run to create, or to go on with (docs/run_configuration.md). With "

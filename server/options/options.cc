@@ -90,6 +90,12 @@ absl::Status AggregatorOptions::Validate() const {
   if (run.empty() != model.empty()) {
     return absl::InvalidArgumentError("--run and --model: give both to create a run, or neither");
   }
+  if (standby && log_url.empty())
+    return absl::InvalidArgumentError("--standby: needs --log, the bucket that both share");
+  if (takeover_after < absl::Seconds(1) || takeover_after > absl::Hours(1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--takeover_after: ", absl::FormatDuration(takeover_after), " is outside 1s to 1h"));
+  }
   DISTRO_RETURN_IF_ERROR(limits.Validate());
   DISTRO_RETURN_IF_ERROR(CheckCredentials(*this));
   DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));

@@ -20,6 +20,15 @@ namespace distro::server {
 struct AggregatorOptions {
   // Folder of the run: its configuration, initial model and log. One process at a time. Required.
   std::string data_dir;
+  // "s3://BUCKET/PREFIX": the bucket that has the run, of which data_dir is then a copy; empty: the
+  // run is in data_dir.
+  std::string log_url;
+  // With log_url: wait until no other aggregator serves the run.
+  bool standby = false;
+  // How long the object by which the serving one shows itself may stay the same before one that
+  // waits takes over; it is written four times in this time. Smaller values take over sooner, also
+  // from one that is only slow.
+  absl::Duration takeover_after = absl::Seconds(20);
   // run.json and checkpoint folder of the run to create or continue. Both or neither: without them
   // the process continues the folder's run, or waits for `distroctl run create`.
   std::string run;

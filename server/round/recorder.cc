@@ -13,12 +13,14 @@ namespace distro::server {
 void Recorder::Clear() {
   record_.reset();
   std::ranges::fill(results_, nullptr);
+  order_.clear();
   header_.clear();
 }
 
 absl::Status Recorder::Add(SegmentId segment, SharedBytes result) {
-  const bool first = std::ranges::count(results_, nullptr) == static_cast<int64_t>(results_.size());
+  const bool first = order_.empty();
   SharedBytes& kept = results_[segment.value()] = std::move(result);
+  order_.push_back(segment);
   if (!record_) return first ? WriteSegments() : absl::OkStatus();
   absl::Status status = record_->AddSegment(segment, *kept);
   if (!status.ok()) record_.reset();
@@ -28,10 +30,8 @@ absl::Status Recorder::Add(SegmentId segment, SharedBytes result) {
 // Starts the record and writes the available results.
 absl::Status Recorder::WriteSegments() {
   DISTRO_ASSIGN_OR_RETURN(RecordWriter record, round_log_->Begin(round_));
-  for (uint32_t s = 0; s < results_.size(); ++s) {
-    if (results_[s] != nullptr)
-      DISTRO_RETURN_IF_ERROR(record.AddSegment(SegmentId(s), *results_[s]));
-  }
+  for (const SegmentId segment : order_)
+    DISTRO_RETURN_IF_ERROR(record.AddSegment(segment, *results_[segment.value()]));
   record_.emplace(std::move(record));
   return absl::OkStatus();
 }

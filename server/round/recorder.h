@@ -50,6 +50,7 @@ class Recorder {
   RoundId round_;
   std::optional<RecordWriter> record_;  // nullopt: not begun, or a write failed
   std::vector<SharedBytes> results_;    // [segments]
+  std::vector<SegmentId> order_;        // in which results came: a retry writes the same bytes
   std::string header_;
 };
 

@@ -83,7 +83,8 @@ RoundTask RoundThread::TakeTask(std::vector<ClosedSegment>* closed) {
 absl::Status RoundThread::HandleError(const absl::Status& error) {
   // Another aggregator's record, damage, or a bug: trying again would not help. All else is the
   // disk's.
-  if (absl::IsFailedPrecondition(error) || absl::IsDataLoss(error) || absl::IsInternal(error))
+  if (absl::IsFailedPrecondition(error) || absl::IsAborted(error) || absl::IsDataLoss(error) ||
+      absl::IsInternal(error))
     return error;
   shared_->NoteDiskError(error);
   const SharedRun::Lock run(shared_);
@@ -125,15 +126,15 @@ absl::Status RoundThread::Do(const RoundTask& task, absl::Span<const ClosedSegme
 
 absl::Status RoundThread::WriteStart() {
   const RunIdentity& identity = *context_.run;
-  v1::StartHeader start;
-  {
+  if (!start_) {
     const SharedRun::Lock run(shared_);
     const Membership& members = run->workers.members();
-    start = MakeStartHeader({.run_id = identity.run_id,
-                             .data_fingerprint = members.fingerprint(),
-                             .state_hash = identity.initial_snapshot.state_hash()},
-                            *identity.layout, identity.config, members.TakingPart());
+    start_ = MakeStartHeader({.run_id = identity.run_id,
+                              .data_fingerprint = members.fingerprint(),
+                              .state_hash = identity.initial_snapshot.state_hash()},
+                             *identity.layout, identity.config, members.TakingPart());
   }
+  const v1::StartHeader& start = *start_;
   DISTRO_RETURN_IF_ERROR(context_.files.rounds->WriteStart(start));
   const SharedRun::Lock run(shared_);
   run->workers.members().FixFingerprint(start.data_fingerprint());

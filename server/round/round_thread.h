@@ -67,6 +67,7 @@ class RoundThread {
   const RunContext& context_;  // of shared_
   OperatorDecisions* const decisions_;
   Recorder recorder_;
+  std::optional<v1::StartHeader> start_;  // once made: a retry writes the same bytes
   uint64_t empty_rounds_ = 0;  // the last ones: without an update, since all workers abstained
   // Monotonic nanoseconds, when the current Step() began; kNoStep between two.
   static constexpr int64_t kNoStep = -1;

@@ -304,9 +304,9 @@ class Workspace:
         until(lambda: answers(f"http://{address}/healthz"), "Varnish answers")
         return varnish, f"http://{address}"
 
-    def create_run(self, *flags, **overrides):
+    def create_run(self, *flags, listen=None, **overrides):
         """An aggregator with a run of RUN and `overrides`."""
-        return self.start_aggregator("--run", self.write_run(**overrides), "--model", self.init_model(), *flags)
+        return self.start_aggregator("--run", self.write_run(**overrides), "--model", self.init_model(), *flags, listen=listen)
 
     def start_proxy(self, target):
         self.proxies.append(Proxy(target))

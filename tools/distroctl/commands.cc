@@ -11,6 +11,7 @@
 #include "tools/distroctl/credentials.h"
 #include "tools/distroctl/init_model.h"
 #include "tools/distroctl/invite.h"
+#include "tools/distroctl/log_copy.h"
 #include "tools/distroctl/log_verify.h"
 #include "tools/distroctl/operate.h"
 #include "tools/distroctl/plan.h"
@@ -75,28 +76,15 @@ ExitCode ExitCodeFor(const absl::Status& status) {
 }
 
 std::vector<Command> Commands(Console* console) {
-  std::vector<Command> commands = {RunCreateCommand(console),
-                                   RunShowCommand(console),
-                                   RunPauseCommand(console),
-                                   RunResumeCommand(console),
-                                   RunExtendCommand(console),
-                                   RunRestoreCommand(console),
-                                   WorkersCommand(console),
-                                   EvictCommand(console),
-                                   AdmitCommand(console),
-                                   CheckCommand(console),
-                                   CheckConnectionCommand(console),
-                                   BenchLinkCommand(console),
-                                   LogLsCommand(console),
-                                   LogShowCommand(console),
-                                   LogVerifyCommand(console),
-                                   LogReplayCommand(console),
-                                   PlanCommand(console),
-                                   InitModelCommand(console),
-                                   CertsCommand(console),
-                                   InviteCommand(console),
-                                   TokenNewCommand(console),
-                                   TokenRevokeCommand(console)};
+  std::vector<Command> commands = {
+      RunCreateCommand(console), RunShowCommand(console),         RunPauseCommand(console),
+      RunResumeCommand(console), RunExtendCommand(console),       RunRestoreCommand(console),
+      WorkersCommand(console),   EvictCommand(console),           AdmitCommand(console),
+      CheckCommand(console),     CheckConnectionCommand(console), BenchLinkCommand(console),
+      LogLsCommand(console),     LogShowCommand(console),         LogVerifyCommand(console),
+      LogCopyCommand(console),   LogReplayCommand(console),       PlanCommand(console),
+      InitModelCommand(console), CertsCommand(console),           InviteCommand(console),
+      TokenNewCommand(console),  TokenRevokeCommand(console)};
   for (Command& command : commands) {
     const bool plans = command.name == "plan";
     command.flags.push_back(

@@ -1,0 +1,80 @@
+#include "tools/distroctl/log_copy.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/folder.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/net/s3/s3_client.h"
+#include "common/net/s3/s3_place.h"
+#include "server/log/bucket/folder_copy.h"
+#include "server/log/bucket/store_folder.h"
+#include "server/log/disk.h"
+#include "server/log/read_run.h"
+
+namespace distro::tools {
+namespace {
+
+bool IsBucket(absl::string_view place) { return absl::StartsWith(place, "s3://"); }
+
+}  // namespace
+
+absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
+                               const std::function<void(absl::string_view)>& progress) {
+  if (options.from.empty() || options.to.empty() ||
+      IsBucket(options.from) == IsBucket(options.to)) {
+    return absl::InvalidArgumentError(
+        "--from and --to: one must be an aggregator's data folder, the other s3://BUCKET/PREFIX");
+  }
+  const bool fetch = IsBucket(options.from);
+  const std::string& folder = fetch ? options.to : options.from;
+  DISTRO_ASSIGN_OR_RETURN(S3Place place,
+                          FindS3Place(fetch ? options.from : options.to, ProcessEnvironment()));
+  S3Client bucket(std::move(place), ProcessEnvironment(), Clock::Real());
+  if (fetch) {
+    DISTRO_RETURN_IF_ERROR(CreateFolders(folder));
+  } else if (!Exists(folder)) {
+    return absl::NotFoundError(absl::StrCat("--from: ", folder, ": there is no such folder"));
+  }
+  DISTRO_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  Log log(LogLevel::kInfo, Clock::Real(), progress);
+  if (!fetch) {
+    DISTRO_RETURN_IF_ERROR(server::StoreFolder(&bucket, folder, &log));
+  } else {
+    server::FolderCopy copy(&bucket, folder, server::Disk::Real(), &log);
+    DISTRO_RETURN_IF_ERROR(copy.Fetch().status());
+    if (!Exists(server::RunFilePath(folder)))
+      return absl::NotFoundError(absl::StrCat(options.from, ": has no run"));
+  }
+  return Report{.text = absl::StrCat("copied ", options.from, " to ", options.to),
+                .json = {{"from", options.from}, {"to", options.to}}};
+}
+
+Command LogCopyCommand(const Console* console) {
+  const auto options = std::make_shared<LogCopyOptions>();
+  return {
+      .name = "log copy",
+      .summary = "Copies a run between a data folder and a bucket.",
+      .flags = {{.name = "from",
+                 .value = &options->from,
+                 .help = "Data folder or s3://BUCKET/PREFIX. Required."},
+                {.name = "to", .value = &options->to, .help = "The other of the two. Required."}},
+      .help =
+          R"(Into a bucket: stop the aggregator first, and start it afterwards with --log. Out of a bucket: an aggregator may
+serve the run meanwhile; the copy has the rounds up to some moment. After an interruption, give the same command again.
+Credentials and server of the bucket: docs/bucket.md.
+
+Examples:
+  distroctl log copy --from data --to s3://runs/first
+  distroctl log copy --from s3://runs/first --to backup)",
+      .run = [options, console]() -> absl::StatusOr<int> {
+        return console->Show(CopyLog(*options, console->progress));
+      }};
+}
+
+}  // namespace distro::tools

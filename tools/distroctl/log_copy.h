@@ -1,0 +1,28 @@
+// `distroctl log copy`: copies a run between a data folder and a bucket.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/process/command_line.h"
+#include "tools/distroctl/report.h"
+
+namespace distro::tools {
+
+struct LogCopyOptions {
+  // One is an aggregator's data folder, the other s3://BUCKET/PREFIX. Required.
+  std::string from;
+  std::string to;
+};
+
+// Returns one line for people. `progress` gets a line for each file or each attempt.
+// InvalidArgument: not one folder and one bucket. FailedPrecondition: an aggregator uses the
+// folder. The statuses of FolderCopy and StoreFolder (server/log/bucket).
+absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
+                               const std::function<void(absl::string_view)>& progress);
+
+Command LogCopyCommand(const Console* console);
+
+}  // namespace distro::tools
