@@ -12,6 +12,7 @@ import charts
 from charts import CHART, CI_VALUES, MONITORING, find, notes, objects, pod_spec, pods, read_values, render
 
 SECURE = {"tls": {"existingSecret": "distro-tls"}, "auth": {"existingSecret": "distro-auth"}}
+BUCKET = {"log": {"url": "s3://runs/demo", "existingSecret": "s"}}
 RUN = {"config": {"name": "x"}, "initModel": {"config": {"vocab_size": 256}, "seed": 1}}
 by_name = {"ids": lambda p: p.name.removesuffix("-values.yaml")}
 
@@ -19,7 +20,8 @@ by_name = {"ids": lambda p: p.name.removesuffix("-values.yaml")}
 @pytest.mark.parametrize("values, message", [
     ({"bogus": 1}, "additional properties 'bogus' not allowed"),
     ({"tls": {"existingsecret": "x"}}, "/tls.*additional properties 'existingsecret' not allowed"),
-    ({"replicaCount": 2}, "/replicaCount.*value must be 1"),
+    ({"replicaCount": 3}, "/replicaCount.*must be one of 1, 2"),
+    ({"log": {"url": "gs://runs"}}, "/log/url.*does not match pattern"),
     ({"insecure": "yes"}, "/insecure.*got string, want boolean"),
     ({"logLevel": "verbose"}, "/logLevel.*must be one of 'debug', 'info', 'warning', 'error'"),
     ({"persistence": {"size": "10GBx"}}, "/persistence/size.*does not match pattern"),
@@ -47,6 +49,9 @@ def test_schema_refuses(values, message):
     ({"insecure": True, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled needs serviceMonitor.enabled"),
     ({**SECURE, "tls": {"certManager": {"enabled": True, "issuerRef": {"name": "x"}, "includeInternalNames": False}}},
      "tls.certManager.dnsNames or gateway.hostname is required with includeInternalNames: false"),
+    ({**charts.INSECURE, "replicaCount": 2}, "replicaCount: 2 needs log.url"),
+    ({**charts.INSECURE, "log": {"url": "s3://runs"}}, "log.existingSecret is required with log.url"),
+    ({**charts.INSECURE, **BUCKET, "replicaCount": 2, "podDisruptionBudget": {"enabled": True}}, "contradicts replicaCount: 2"),
     ({"insecure": True, "joinTest": {"enabled": True}}, "joinTest.volume and joinTest.path are required"),
     ({**SECURE, "joinTest": {"enabled": True, "volume": {"emptyDir": {}}, "path": "p"}}, "that of the worker demo-distro-join"),
     ({"insecure": True, "gateway": {"enabled": True}}, "gateway.enabled needs TLS"),
@@ -121,6 +126,25 @@ def test_archiver_and_workers_reach_names_the_aggregator_and_what_is_added():
         policy = find(listed, "NetworkPolicy", suffix)["spec"]
         assert policy["policyTypes"] == ["Ingress", "Egress"] and [p["port"] for p in policy["ingress"][0]["ports"]] == ["http"]
     assert find(listed, "NetworkPolicy")["spec"]["egress"] == []
+
+
+def test_bucket_has_two_pods_of_which_one_waits():
+    listed = objects(render(read_values(CHART / "ci/bucket-values.yaml")))
+    workload = find(listed, "StatefulSet")
+    assert workload["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    container = pod_spec(workload)["containers"][0]
+    assert "--log=s3://runs/demo" in container["args"] and "--standby" in container["args"]
+    assert container["envFrom"] == [{"secretRef": {"name": "distro-bucket"}}]
+    assert {"name": "AWS_ENDPOINT_URL_S3", "value": "https://store.example"} in container["env"]
+    assert find(listed, "NetworkPolicy")["spec"]["egress"] == [{}]
+    for endpoint in find(listed, "ServiceMonitor")["spec"]["endpoints"]:
+        assert endpoint["relabelings"][0]["action"] == "keep"
+
+
+def test_one_pod_on_a_bucket_does_not_wait():
+    container = pod_spec(find(render({**charts.INSECURE, **BUCKET}), "StatefulSet"))["containers"][0]
+    assert "--log=s3://runs/demo" in container["args"] and "--standby" not in container["args"]
+    assert "env" not in container
 
 
 def test_mirror_is_between_the_aggregator_and_its_clients():

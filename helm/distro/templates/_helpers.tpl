@@ -225,6 +225,13 @@ tells runs apart, with the namespace, which the operator adds. Arguments: root, 
 - {targetLabel: run, replacement: {{ .root.Release.Name | quote }}}
 {{- end }}
 
+{{/* Of two pods of an aggregator, the target is the one that serves: both would have the same labels. */}}
+{{- define "distro.servingPod" -}}
+{{- if gt (int .Values.replicaCount) 1 -}}
+- {sourceLabels: [__meta_kubernetes_endpoint_ready, __meta_kubernetes_endpointslice_endpoint_conditions_ready], regex: ".*true.*", action: keep}
+{{- end }}
+{{- end }}
+
 {{/* The alert that a target of this run is missing. Arguments: root, alert, job, instance, for, severity, what. */}}
 {{- define "distro.missingTarget" -}}
 - alert: {{ .alert }}

@@ -4,6 +4,15 @@
 {{- if not .Values.image.registry }}
 {{- fail (printf "image.registry is required: no images are published. Build and push them from the checkout, then give the registry:\n  for image in aggregator tools; do docker build -t REGISTRY/distro/$image:%s -f docker/$image.Dockerfile . && docker push REGISTRY/distro/$image:%s; done\n  helm install ... --set image.registry=REGISTRY" .Chart.AppVersion .Chart.AppVersion) }}
 {{- end }}
+{{- if and (gt (int .Values.replicaCount) 1) (not .Values.log.url) }}
+{{- fail "replicaCount: 2 needs log.url: without a bucket a run's log has one writer, on its volume." }}
+{{- end }}
+{{- if and (gt (int .Values.replicaCount) 1) .Values.podDisruptionBudget.enabled }}
+{{- fail "podDisruptionBudget.enabled contradicts replicaCount: 2: a pod that waits is not ready, so the budget would hold up every drain. A pod that is drained hands the run over." }}
+{{- end }}
+{{- if and .Values.log.url (not .Values.log.existingSecret) (not .Values.extraEnv) }}
+{{- fail "log.existingSecret is required with log.url: a secret with the entries AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or extraEnv says where the credentials are)." }}
+{{- end }}
 {{- if and $tls.certManager.enabled (not $tls.certManager.includeInternalNames) (eq (include "distro.dnsNames" .) "[]") }}
 {{- fail "tls.certManager.dnsNames or gateway.hostname is required with includeInternalNames: false: the certificate needs a name." }}
 {{- end }}
