@@ -12,7 +12,6 @@
 #include "common/base/status_util.h"
 #include "common/net/http/http_endpoint.h"
 #include "common/net/s3/s3_client.h"
-#include "common/net/s3/s3_place.h"
 #include "common/net/telemetry/metric_families.h"
 #include "common/run/run_config.h"
 #include "server/auth/authorizer.h"
@@ -143,11 +142,8 @@ absl::Status AggregatorServer::Impl::OpenCredentials() {
 absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
                                               std::function<void(absl::Status)> on_fatal) {
   if (!options.log_url.empty()) {
-    DISTRO_ASSIGN_OR_RETURN(S3Place place, FindS3Place(options.log_url, ProcessEnvironment()));
-    bucket = std::make_unique<S3Client>(std::move(place), ProcessEnvironment(), clock,
-                                        S3Options{.cancelled = [this] {
-                                          return stopping || (!loaded && cancelled && cancelled());
-                                        }});
+    const auto ends = [this] { return stopping || (!loaded && cancelled && cancelled()); };
+    DISTRO_ASSIGN_OR_RETURN(bucket, S3Client::Open(options.log_url, clock, {.cancelled = ends}));
     bucket_disk = std::make_unique<BucketDisk>(
         bucket.get(), disk, options.data_dir,
         LeaderOptions{.interval = options.takeover_after / 4,

@@ -26,26 +26,19 @@ class EndOfProcess {
     absl::MutexLock lock(&mu_);
     signalled_ |= status.ok();
     failure_.Update(std::move(status));
-    ended_ = true;
   }
 
   // What a server that did not start has said is over with it.
   void ForgetFailure() {
     absl::MutexLock lock(&mu_);
     failure_ = absl::OkStatus();
-    ended_ = signalled_;
   }
 
   // Blocks.
   absl::Status Wait() {
     absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(&ended_));
+    mu_.Await(absl::Condition(this, &EndOfProcess::HasEnded));
     return failure_;
-  }
-
-  bool ended() {
-    absl::MutexLock lock(&mu_);
-    return ended_;
   }
 
   bool signalled() {
@@ -60,26 +53,27 @@ class EndOfProcess {
   }
 
  private:
+  bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return signalled_ || !failure_.ok(); }
+
   absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;
   bool signalled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // null: asked to stop before it served.
 absl::StatusOr<std::unique_ptr<AggregatorServer>> StartServer(const AggregatorOptions& options,
                                                               EndOfProcess* end, Log* log) {
+  const auto stopped = [end] { return end->signalled(); };
   while (true) {
     if (options.standby) {
-      const absl::Status waited = WaitAsStandby(
-          options, [end] { return end->ended(); }, Clock::Real(), log);
+      const absl::Status waited = WaitAsStandby(options, stopped, Clock::Real(), log);
       if (absl::IsCancelled(waited)) return nullptr;
       DISTRO_RETURN_IF_ERROR(waited);
     }
     auto server = AggregatorServer::Start(
         options, Clock::Real(), log, [end](absl::Status s) { end->End(std::move(s)); },
-        Disk::Real(), [end] { return end->signalled(); });
-    if (!server.ok() && end->signalled()) return nullptr;
+        Disk::Real(), stopped);
+    if (!server.ok() && stopped()) return nullptr;
     // Another one that waited was faster, or the bucket is away.
     const std::string reason = ReasonOf(server.status());
     if (!options.standby || (reason != "fenced" && reason != "disk")) return server;

@@ -7,15 +7,14 @@
 #include "common/base/status_macros.h"
 #include "common/net/http/http_endpoint.h"
 #include "common/net/s3/s3_client.h"
-#include "common/net/s3/s3_place.h"
 #include "server/log/bucket/leader.h"
 
 namespace distro::server {
 
 absl::Status WaitAsStandby(const AggregatorOptions& options, const std::function<bool()>& cancelled,
                            const Clock* clock, Log* log) {
-  DISTRO_ASSIGN_OR_RETURN(S3Place place, FindS3Place(options.log_url, ProcessEnvironment()));
-  S3Client bucket(std::move(place), ProcessEnvironment(), clock, {.cancelled = cancelled});
+  DISTRO_ASSIGN_OR_RETURN(const auto bucket,
+                          S3Client::Open(options.log_url, clock, {.cancelled = cancelled}));
   DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.http));
   ReadyReport report{
       .ready = false,
@@ -26,7 +25,8 @@ absl::Status WaitAsStandby(const AggregatorOptions& options, const std::function
                           {HealthRoute(), ReadyRoute([report] { return report; })}));
   log->Info("standby",
             {{"log", options.log_url}, {"http", JoinHostPort(address.first, http->port())}});
-  return AwaitLeadership(&bucket, options.data_dir, options.takeover_after, cancelled, clock, log);
+  return AwaitLeadership(bucket.get(), options.data_dir, options.takeover_after, cancelled, clock,
+                         log);
 }
 
 }  // namespace distro::server

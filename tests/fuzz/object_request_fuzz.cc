@@ -2,23 +2,16 @@
 // Content-Range of a response, the URL of a mirror. Each is refused, or has the meaning that its
 // own text form says.
 #include <cstdint>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "common/net/http/http_range.h"
 #include "common/net/http/http_url.h"
 #include "common/net/http/object_path.h"
-
-namespace {
-
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace distro;
+  using testing::Require;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto name = ParseObjectPath(text)) Require(ObjectPath(*name) == text);
   for (const uint64_t bytes : {uint64_t{1}, uint64_t{1000}, UINT64_MAX}) {

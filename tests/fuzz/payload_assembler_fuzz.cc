@@ -3,16 +3,14 @@
 // its offset, size of data and payload_bytes, a byte each (the last two with a sign), and the data.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "common/net/wire/frames.h"
+#include "tests/fuzz/require.h"
 
 namespace {
 
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
+using distro::testing::Require;
 
 // Small numbers, and those at the end of the range.
 uint64_t Widened(uint8_t byte) { return static_cast<uint64_t>(int64_t{static_cast<int8_t>(byte)}); }

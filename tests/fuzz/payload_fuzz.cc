@@ -2,7 +2,6 @@
 // checksum are corrected first, so that the fuzzer reaches the body. An accepted payload must
 // encode to the same bytes, and both ways of reading an update must agree.
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "common/method/signs/payload.h"
 #include "common/method/signs/update_reader.h"
 #include "common/method/signs/votes.h"
+#include "tests/fuzz/require.h"
 #include "tests/testing/combined_deltas.h"
 #include "tests/testing/plain_deltas.h"
 #include "tests/testing/plain_updates.h"
@@ -20,15 +20,13 @@
 namespace distro {
 namespace {
 
+using testing::Require;
+
 using ::distro::testing::DecodeDeltaUpdate;
 using ::distro::testing::DecodeSignUpdate;
 
 constexpr PayloadIdentity kIdentity = {
     .layout_hash = 7, .round = RoundId(3), .segment = SegmentId(1)};
-
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
 
 // A payload with the right framing around `body`.
 std::string Frame(absl::string_view body, PayloadKind kind, int k, uint32_t blocks) {

@@ -1,20 +1,13 @@
 // A list of objects of a bucket, as a store answers. What is read of it continues the list.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "common/net/s3/s3_answer.h"
-
-namespace {
-
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace distro;
+  using testing::Require;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   Require(ElementOf(text, "Code").find('<') == std::string::npos);
   std::string last = "p/a";

@@ -11,7 +11,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/net/s3/s3_client.h"
-#include "common/net/s3/s3_place.h"
 #include "server/log/bucket/folder_copy.h"
 #include "server/log/bucket/store_folder.h"
 #include "server/log/disk.h"
@@ -33,9 +32,8 @@ absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
   }
   const bool fetch = IsBucket(options.from);
   const std::string& folder = fetch ? options.to : options.from;
-  DISTRO_ASSIGN_OR_RETURN(S3Place place,
-                          FindS3Place(fetch ? options.from : options.to, ProcessEnvironment()));
-  S3Client bucket(std::move(place), ProcessEnvironment(), Clock::Real());
+  DISTRO_ASSIGN_OR_RETURN(const auto bucket,
+                          S3Client::Open(fetch ? options.from : options.to, Clock::Real()));
   if (fetch) {
     DISTRO_RETURN_IF_ERROR(CreateFolders(folder));
   } else if (!Exists(folder)) {
@@ -44,9 +42,9 @@ absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
   DISTRO_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
   Log log(LogLevel::kInfo, Clock::Real(), progress);
   if (!fetch) {
-    DISTRO_RETURN_IF_ERROR(server::StoreFolder(&bucket, folder, &log));
+    DISTRO_RETURN_IF_ERROR(server::StoreFolder(bucket.get(), folder, &log));
   } else {
-    server::FolderCopy copy(&bucket, folder, server::Disk::Real(), &log);
+    server::FolderCopy copy(bucket.get(), folder, server::Disk::Real(), &log);
     DISTRO_RETURN_IF_ERROR(copy.Fetch().status());
     if (!Exists(server::RunFilePath(folder)))
       return absl::NotFoundError(absl::StrCat(options.from, ": has no run"));

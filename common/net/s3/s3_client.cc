@@ -98,6 +98,13 @@ S3Client::S3Client(S3Place place, Environment environment, const Clock* clock, S
       clock_(clock),
       options_(options) {}
 
+absl::StatusOr<std::unique_ptr<S3Client>> S3Client::Open(absl::string_view url, const Clock* clock,
+                                                         S3Options options) {
+  const Environment environment = ProcessEnvironment();
+  DISTRO_ASSIGN_OR_RETURN(S3Place place, FindS3Place(url, environment));
+  return std::make_unique<S3Client>(std::move(place), environment, clock, std::move(options));
+}
+
 std::unique_ptr<HttpClient> S3Client::TakeConnection() {
   absl::MutexLock lock(&mu_);
   if (idle_.empty()) {
@@ -242,6 +249,21 @@ absl::StatusOr<S3Object> S3Client::Get(const std::string& key, HttpClient::Sink 
   if (object.sha256.empty() || object.sha256 == got) return object;
   return absl::DataLossError(absl::StrCat(place_.url, "/", key, ": its bytes have the SHA-256 ",
                                           got, ", ", absl::CEscape(object.sha256), " was stored"));
+}
+
+absl::StatusOr<std::string> S3Client::Read(const std::string& key, uint64_t max_bytes,
+                                           S3Object* object) {
+  std::string bytes;
+  DISTRO_ASSIGN_OR_RETURN(
+      S3Object got, Get(key, [&](uint64_t at, absl::string_view piece) -> absl::Status {
+        if (at + piece.size() > max_bytes)
+          return absl::DataLossError(absl::StrCat(place_.url, "/", key, ": is too large"));
+        bytes.resize(at);
+        bytes.append(piece.data(), piece.size());
+        return absl::OkStatus();
+      }));
+  if (object != nullptr) *object = std::move(got);
+  return bytes;
 }
 
 absl::StatusOr<std::vector<S3Listed>> S3Client::List(const std::string& prefix) {

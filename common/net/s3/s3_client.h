@@ -75,6 +75,10 @@ class S3Client {
   // `clock` is borrowed.
   S3Client(S3Place place, Environment environment, const Clock* clock, S3Options options = {});
 
+  // By FindS3Place of `url`, and the process's environment.
+  static absl::StatusOr<std::unique_ptr<S3Client>> Open(absl::string_view url, const Clock* clock,
+                                                        S3Options options = {});
+
   const S3Place& place() const { return place_; }
   // Of S3Options, for who tries a conditional write again.
   absl::Duration first_pause() const { return options_.first_pause; }
@@ -87,6 +91,10 @@ class S3Client {
   // Passes the object's bytes to `sink` in order, from 0 on again with each try. DataLoss: they do
   // not have the SHA-256 with which they were stored.
   absl::StatusOr<S3Object> Get(const std::string& key, HttpClient::Sink sink);
+  // The bytes of a small object. DataLoss: it has more than `max_bytes`. `object`, if not null, is
+  // what Get returns.
+  absl::StatusOr<std::string> Read(const std::string& key, uint64_t max_bytes,
+                                   S3Object* object = nullptr);
   // All objects whose keys begin with `prefix`, in the order of keys.
   absl::StatusOr<std::vector<S3Listed>> List(const std::string& prefix);
   // Returns the new ETag. With a condition it is tried once. AlreadyExists: the condition does not

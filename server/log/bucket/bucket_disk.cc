@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/checksum.h"
@@ -26,11 +25,6 @@ constexpr int kTries = 4;
 // A status of the bucket, or of reading a local file, as one of the disk.
 absl::Status AsDiskError(DiskOperation operation, const absl::Status& status) {
   return status.ok() ? status : StoreError(operation, status);
-}
-
-// Whether the object is written once.
-bool IsWrittenOnce(absl::string_view name) {
-  return absl::StartsWith(name, "rounds/") || name == "run.pb";
 }
 
 absl::Status WrittenByAnother(absl::string_view url, absl::string_view name) {
@@ -110,10 +104,6 @@ absl::Status BucketDisk::Fsync(int fd, const std::string& path) { return local_-
 
 absl::Status BucketDisk::FsyncFolder(const std::string& /*path*/) { return absl::OkStatus(); }
 
-absl::Status BucketDisk::Fenced(absl::string_view key) const {
-  return FencedError(absl::StrCat(bucket_->place().url, "/", key));
-}
-
 absl::Status BucketDisk::CheckLeader(DiskOperation operation) {
   const absl::Status status = CheckEpoch(bucket_, epoch_sha256());
   return absl::IsFailedPrecondition(status) ? status : AsDiskError(operation, status);
@@ -181,7 +171,8 @@ absl::Status BucketDisk::Replace(const std::string& name, const std::string& pat
   if (before->sha256 == ToHex(content.sha256)) return absl::OkStatus();
   if (epoch_sha256().empty()) {
     const absl::StatusOr<Sha256Digest> ours = Sha256OfFile(path);
-    if (!ours.ok() || before->sha256 != ToHex(*ours)) return Fenced(name);
+    if (!ours.ok() || before->sha256 != ToHex(*ours))
+      return FencedError(absl::StrCat(bucket_->place().url, "/", name));
   }
   // AlreadyExists: it was replaced meanwhile.
   return AsDiskError(DiskOperation::kPut,
@@ -214,14 +205,19 @@ absl::Status BucketDisk::Rename(const std::string& from, const std::string& to) 
     absl::MutexLock lock(&mu_);
     epoch_sha256_ = ToHex(content->sha256);
   }
-  if (to != SnapshotListPath(data_dir_)) {
+  if (*name != kSnapshotsKey) {
     DISTRO_RETURN_IF_ERROR(local_->Rename(from, to));
-    return absl::StartsWith(*name, "rounds/") ? NotePack(to) : absl::OkStatus();
+    return RoundOfKey(*name) ? NotePack(to) : absl::OkStatus();
   }
   const auto before = ReadSnapshotList(data_dir_);
   DISTRO_RETURN_IF_ERROR(local_->Rename(from, to));
   if (before.ok()) DeleteDropped(*before);
   return absl::OkStatus();
+}
+
+bool BucketDisk::IsPacked(RoundId round) const {
+  absl::MutexLock lock(&mu_);
+  return IsInsidePack(packs_, round);
 }
 
 absl::Status BucketDisk::NotePack(const std::string& path) {
@@ -246,21 +242,10 @@ void BucketDisk::DeleteDropped(const std::vector<v1::SnapshotInfo>& before) {
 
 absl::Status BucketDisk::Unlink(const std::string& path) {
   const std::optional<std::string> name = StoredName(data_dir_, path);
-  const auto round = name && absl::StartsWith(*name, "rounds/")
-                         ? RoundOfRecordName(name->substr(name->find('/') + 1))
-                         : std::nullopt;
-  if (round && Exists(path)) {
-    bool packed = false;
-    {
-      absl::MutexLock lock(&mu_);
-      const auto pack = packs_.upper_bound(round->value());
-      packed = pack != packs_.begin() && std::prev(pack)->first < round->value() &&
-               round->value() < std::prev(pack)->second;
-    }
-    if (packed) {
-      DISTRO_RETURN_IF_ERROR(CheckLeader(DiskOperation::kDelete));
-      DISTRO_RETURN_IF_ERROR(AsDiskError(DiskOperation::kDelete, bucket_->Delete(*name)));
-    }
+  const std::optional<RoundId> round = name ? RoundOfKey(*name) : std::nullopt;
+  if (round && IsPacked(*round) && Exists(path)) {
+    DISTRO_RETURN_IF_ERROR(CheckLeader(DiskOperation::kDelete));
+    DISTRO_RETURN_IF_ERROR(AsDiskError(DiskOperation::kDelete, bucket_->Delete(*name)));
   }
   return local_->Unlink(path);
 }

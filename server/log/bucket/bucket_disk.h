@@ -69,9 +69,9 @@ class BucketDisk final : public Disk {
   absl::Status PutSnapshot(const std::string& name, const S3Content& content);
   absl::Status Replace(const std::string& name, const std::string& path, const S3Content& content);
   absl::StatusOr<S3Object> Look(const std::string& key);
+  bool IsPacked(RoundId round) const;
   absl::Status NotePack(const std::string& path);
   void DeleteDropped(const std::vector<v1::SnapshotInfo>& before);
-  absl::Status Fenced(absl::string_view key) const;
 
   S3Client* const bucket_;
   Disk* const local_;

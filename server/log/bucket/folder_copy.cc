@@ -35,29 +35,17 @@ namespace {
 
 constexpr uint64_t kMaxSmallBytes = kMaxCompanionBytes;  // of a file that is no snapshot, no record
 constexpr int kTries = 8;  // while an aggregator packs rounds and replaces snapshots
-constexpr char kRunFile[] = "run.pb";
-constexpr char kRounds[] = "rounds/";
-constexpr char kSnapshots[] = "snapshots/";
 
-std::string NameOf(RoundId round) { return absl::StrCat(kRounds, RecordName(round)); }
-
-absl::StatusOr<std::string> ReadSmall(S3Client* bucket, const std::string& key) {
-  std::string bytes;
-  DISTRO_RETURN_IF_ERROR(bucket
-                             ->Get(key,
-                                   [&](uint64_t at, absl::string_view piece) -> absl::Status {
-                                     if (at + piece.size() > kMaxSmallBytes)
-                                       return absl::DataLossError(
-                                           absl::StrCat(key, ": is too large"));
-                                     bytes.resize(at);
-                                     bytes.append(piece.data(), piece.size());
-                                     return absl::OkStatus();
-                                   })
-                             .status());
-  return bytes;
-}
+std::string NameOf(RoundId round) { return absl::StrCat(kRoundsPrefix, RecordName(round)); }
 
 }  // namespace
+
+bool IsInsidePack(const std::map<uint64_t, uint64_t>& packs, RoundId round) {
+  const auto next = packs.upper_bound(round.value());
+  if (next == packs.begin()) return false;
+  const auto& [first, behind] = *std::prev(next);
+  return first < round.value() && round.value() < behind;
+}
 
 std::string FolderCopy::PathOf(absl::string_view name) const {
   return absl::StrCat(data_dir_, "/", name);
@@ -69,8 +57,8 @@ std::string FolderCopy::UrlOf(absl::string_view key) const {
 
 // Whether the bucket has a run.
 absl::StatusOr<bool> FolderCopy::FetchRunFile() {
-  const std::string path = PathOf(kRunFile);
-  const absl::StatusOr<std::string> bytes = ReadSmall(bucket_, kRunFile);
+  const std::string path = PathOf(kRunKey);
+  const absl::StatusOr<std::string> bytes = bucket_->Read(kRunKey, kMaxSmallBytes);
   if (absl::IsNotFound(bytes.status())) {
     if (!Exists(path)) return false;
     return absl::FailedPreconditionError(
@@ -88,7 +76,7 @@ absl::StatusOr<bool> FolderCopy::FetchRunFile() {
     }
   }
   absl::StatusOr<v1::StoredRun> parsed = ParseRunFile(*bytes);
-  if (!parsed.ok()) return Annotate(parsed.status(), UrlOf(kRunFile));
+  if (!parsed.ok()) return Annotate(parsed.status(), UrlOf(kRunKey));
   run_ = *std::move(parsed);
   return true;
 }
@@ -109,7 +97,7 @@ absl::StatusOr<bool> FolderCopy::HasChainHash(const S3Listed& object, RoundId ro
 // Before anything in the folder is changed: its newest round must be in the bucket, with the same
 // chain hash, so that the folder's log is the beginning of the bucket's.
 absl::Status FolderCopy::CheckFolderIsBehind() {
-  if (!Exists(PathOf("rounds"))) return absl::OkStatus();
+  if (is_behind_ || !Exists(PathOf("rounds"))) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(PathOf("rounds")));
   std::optional<RoundId> newest;
   for (const std::string& name : names) newest = std::max(newest, RoundOfRecordName(name));
@@ -118,12 +106,11 @@ absl::Status FolderCopy::CheckFolderIsBehind() {
   const auto ours = RecordReader::Open(PathOf(name), RecordKind::kRound);
   if (!ours.ok()) return absl::OkStatus();  // damaged: it is fetched again
   const RoundId round((*ours)->end().value() - 1);
-  DISTRO_ASSIGN_OR_RETURN(const std::vector<S3Listed> listed, bucket_->List(kRounds));
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<S3Listed> listed, bucket_->List(kRoundsPrefix));
   const std::string last = NameOf(round);
   const S3Listed* covers = nullptr;  // the last one at or before the round
   for (const S3Listed& object : listed) {
-    const bool is_round = RoundOfRecordName(object.key.substr(sizeof(kRounds) - 1)).has_value();
-    if (is_round && object.key <= last) covers = &object;
+    if (RoundOfKey(object.key) && object.key <= last) covers = &object;
   }
   bool same = false;
   if (covers != nullptr) {
@@ -134,12 +121,12 @@ absl::Status FolderCopy::CheckFolderIsBehind() {
       DISTRO_ASSIGN_OR_RETURN(same, HasChainHash(*covers, round, (*ours)->ChainHashOf(round)));
     }
   }
+  is_behind_ = same;
   if (same) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(PathOf(name), ": ", bucket_->place().url, " does not have round ", round.value(),
                    " of this folder, which was used without it: copy the folder to another prefix "
-                   "(distroctl log "
-                   "copy), or give this process an empty --data_dir"));
+                   "(distroctl log copy), or give this process an empty --data_dir"));
 }
 
 absl::Status FolderCopy::FetchSmall(const std::string& name, Missing missing, FetchedRun* run) {
@@ -156,7 +143,7 @@ absl::Status FolderCopy::FetchSmall(const std::string& name, Missing missing, Fe
   DISTRO_RETURN_IF_ERROR(object.status());
   const absl::StatusOr<Sha256Digest> ours = Sha256OfFile(path);
   if (ours.ok() && ToHex(*ours) == object->sha256) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const std::string bytes, ReadSmall(bucket_, name));
+  DISTRO_ASSIGN_OR_RETURN(const std::string bytes, bucket_->Read(name, kMaxSmallBytes));
   run->changed |= name != kEpochKey;
   return WriteAtomically(disk_, path, bytes);
 }
@@ -186,20 +173,13 @@ absl::Status FolderCopy::Download(const std::string& key, const std::string& nam
 absl::Status FolderCopy::FetchSnapshot(const v1::SnapshotInfo& info, const std::string& name,
                                        FetchedRun* run) {
   const std::string path = PathOf(name);
-  const auto look = [&]() -> std::optional<Verified> {
-    struct stat about;
-    if (stat(path.c_str(), &about) != 0) return std::nullopt;
-    return Verified{{about.st_dev, about.st_ino},
-                    about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
-  };
   const auto is_right = [&] {
-    const std::optional<Verified> now = look();
-    if (!now) return false;
-    if (const auto known = verified_.find(path); known != verified_.end() && known->second == *now)
-      return true;
-    if (!CheckStoredSnapshot(path, info).ok()) return false;
-    verified_[path] = *now;
-    return true;
+    const auto known = verified_.find(path);
+    if (known != verified_.end() && !known->second.Changed()) return true;
+    FileWatch watch({path});
+    const bool right = CheckStoredSnapshot(path, info).ok();
+    if (right) verified_.insert_or_assign(path, std::move(watch));
+    return right;
   };
   if (is_right()) return absl::OkStatus();
   run->changed = true;
@@ -216,10 +196,10 @@ absl::Status FolderCopy::FetchSnapshots(FetchedRun* run) {
   // An uploaded one of these rounds or newer may be listed yet; older ones are refused.
   const uint64_t oldest = infos.size() < 2 ? 0 : infos.front().round();
   infos.insert(infos.begin(), run_.initial_snapshot());
-  DISTRO_ASSIGN_OR_RETURN(const std::vector<S3Listed> listed, bucket_->List(kSnapshots));
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<S3Listed> listed, bucket_->List(kSnapshotsPrefix));
   std::set<std::string> names, keys;
   for (const v1::SnapshotInfo& info : infos) {
-    const std::string name = SnapshotPath(data_dir_, info.round()).substr(data_dir_.size() + 1);
+    const std::string name = SnapshotName(info.round());
     names.insert(name);
     const std::string& key = *keys.insert(SnapshotKey(info)).first;
     const absl::Status status = FetchSnapshot(info, name, run);
@@ -236,7 +216,7 @@ absl::Status FolderCopy::FetchSnapshots(FetchedRun* run) {
   }
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> files, NamesIn(PathOf("snapshots")));
   for (const std::string& file : files) {
-    const std::string name = kSnapshots + file;
+    const std::string name = kSnapshotsPrefix + file;
     if (names.contains(name)) continue;
     DISTRO_RETURN_IF_ERROR(RemoveIfThere(disk_, PathOf(name)));
   }
@@ -255,8 +235,8 @@ absl::Status FolderCopy::FetchRecord(const std::string& name, uint64_t bytes, Fe
 }
 
 absl::Status FolderCopy::FetchRounds(FetchedRun* run) {
-  DISTRO_ASSIGN_OR_RETURN(std::vector<S3Listed> listed, bucket_->List(kRounds));
-  const std::string start = absl::StrCat(kRounds, kStartRecordName);
+  DISTRO_ASSIGN_OR_RETURN(std::vector<S3Listed> listed, bucket_->List(kRoundsPrefix));
+  const std::string start = absl::StrCat(kRoundsPrefix, kStartRecordName);
   const auto found = std::ranges::find(listed, start, &S3Listed::key);
   RoundId next(0);
   if (found != listed.end()) {
@@ -270,7 +250,7 @@ absl::Status FolderCopy::FetchRounds(FetchedRun* run) {
     listed.erase(found);
   }
   for (const S3Listed& object : listed) {
-    const auto round = RoundOfRecordName(absl::string_view(object.key).substr(sizeof(kRounds) - 1));
+    const std::optional<RoundId> round = RoundOfKey(object.key);
     if (!round) continue;
     if (*round < next) {
       run->superfluous.push_back(object.key);
@@ -297,26 +277,22 @@ absl::Status FolderCopy::RemovePacked(const FetchedRun& run) {
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(PathOf("rounds")));
   for (const std::string& name : names) {
     const std::optional<RoundId> round = RoundOfRecordName(name);
-    if (!round) continue;
-    const auto pack = run.packs.upper_bound(round->value());
-    if (pack == run.packs.begin()) continue;
-    const auto& [first, behind] = *std::prev(pack);
-    if (first < round->value() && round->value() < behind)
-      DISTRO_RETURN_IF_ERROR(RemoveIfThere(disk_, PathOf(kRounds + name)));
+    if (round && IsInsidePack(run.packs, *round))
+      DISTRO_RETURN_IF_ERROR(RemoveIfThere(disk_, PathOf(kRoundsPrefix + name)));
   }
   return absl::OkStatus();
 }
 
 absl::Status FolderCopy::FetchSnapshotsAndRounds(FetchedRun* run) {
-  DISTRO_RETURN_IF_ERROR(FetchSmall("snapshots.pb", Missing::kIsFine, run));
   DISTRO_RETURN_IF_ERROR(FetchSnapshots(run));
-  DISTRO_RETURN_IF_ERROR(FetchRounds(run));
+  const absl::Status rounds = FetchRounds(run);
+  if (!absl::IsAborted(rounds)) DISTRO_RETURN_IF_ERROR(rounds);
   // Rounds may be packed up to a newer snapshot than those that were listed.
   FetchedRun now;
-  DISTRO_RETURN_IF_ERROR(FetchSmall("snapshots.pb", Missing::kIsFine, &now));
+  DISTRO_RETURN_IF_ERROR(FetchSmall(kSnapshotsKey, Missing::kIsFine, &now));
   run->changed |= now.changed;
-  return now.changed ? absl::AbortedError("the snapshots are replaced again and again")
-                     : absl::OkStatus();
+  if (!now.changed) return rounds;
+  return absl::AbortedError("the snapshots are replaced again and again");
 }
 
 absl::StatusOr<FetchedRun> FolderCopy::Fetch() {
@@ -326,11 +302,11 @@ absl::StatusOr<FetchedRun> FolderCopy::Fetch() {
   DISTRO_ASSIGN_OR_RETURN(const bool has_run, FetchRunFile());
   DISTRO_RETURN_IF_ERROR(CheckFolderIsBehind());
   DISTRO_RETURN_IF_ERROR(
-      FetchSmall(std::string(kEpochKey), has_run ? Missing::kIsDamage : Missing::kIsFine, &run));
+      FetchSmall(kEpochKey, has_run ? Missing::kIsDamage : Missing::kIsFine, &run));
   if (!has_run) return run;
   for (const char* folder : {"companions", "snapshots", "rounds"})
     DISTRO_RETURN_IF_ERROR(disk_->CreateFolder(PathOf(folder)));
-  for (const char* name : {"admission.pb", "run.json", "model_config.json"})
+  for (const char* name : kOptionalKeys)
     DISTRO_RETURN_IF_ERROR(FetchSmall(name, Missing::kIsFine, &run));
   for (const v1::CompanionFile& file : run_.companions()) {
     DISTRO_RETURN_IF_ERROR(
@@ -354,7 +330,7 @@ absl::StatusOr<FetchedRun> FolderCopy::Fetch() {
                      ": restore the object, or copy the folder of an aggregator that has it "
                      "to another prefix (distroctl log copy)"));
   }
-  DISTRO_RETURN_IF_ERROR(FetchSmall(kRunFile, Missing::kIsDamage, &run));
+  DISTRO_RETURN_IF_ERROR(FetchSmall(kRunKey, Missing::kIsDamage, &run));
   if (!run.changed) return run;
   log_->Info("run fetched",
              {{"log", bucket_->place().url},

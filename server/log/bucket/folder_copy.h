@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/file_watch.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/net/s3/s3_client.h"
@@ -30,6 +31,9 @@ struct FetchedRun {
   std::vector<std::string> missing_snapshots = {};
 };
 
+// Whether a round is in a pack that does not begin with it, as in FetchedRun::packs.
+bool IsInsidePack(const std::map<uint64_t, uint64_t>& packs, RoundId round);
+
 class FolderCopy {
  public:
   // All are borrowed. Whoever calls Fetch holds the folder's lock.
@@ -44,13 +48,6 @@ class FolderCopy {
   absl::StatusOr<FetchedRun> Fetch();
 
  private:
-  // A file whose SHA-256 was found right, as long as it is the same file.
-  struct Verified {
-    FileId id;
-    int64_t changed_ns = 0;
-    bool operator==(const Verified&) const = default;
-  };
-
   std::string PathOf(absl::string_view name) const;
   std::string UrlOf(absl::string_view key) const;
   absl::StatusOr<bool> FetchRunFile();
@@ -73,7 +70,8 @@ class FolderCopy {
   Disk* const disk_;
   Log* const log_;
   v1::StoredRun run_;
-  std::map<std::string, Verified> verified_;  // snapshots, by path
+  bool is_behind_ = false;  // the folder; it stays so, because nobody else writes to it
+  std::map<std::string, FileWatch> verified_;  // snapshots whose SHA-256 was right, by path
   uint64_t fetched_bytes_ = 0;
 };
 

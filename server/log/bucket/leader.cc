@@ -35,15 +35,9 @@ struct Leader {
 };
 
 absl::StatusOr<Leader> ReadLeader(S3Client* bucket) {
-  Leader leader;
-  DISTRO_ASSIGN_OR_RETURN(const S3Object object,
-                          bucket->Get(kLeaderKey, [&](uint64_t at, absl::string_view piece) {
-                            leader.text.resize(std::min<uint64_t>(at, kMaxLeaderBytes));
-                            leader.text.append(piece.data(), piece.size());
-                            return absl::OkStatus();
-                          }));
-  leader.etag = object.etag;
-  return leader;
+  S3Object object;
+  DISTRO_ASSIGN_OR_RETURN(std::string text, bucket->Read(kLeaderKey, kMaxLeaderBytes, &object));
+  return Leader{std::move(text), std::move(object.etag)};
 }
 
 // Logs a failure once, until another one or none comes.
@@ -71,7 +65,7 @@ absl::Status FencedError(absl::string_view url) {
 
 absl::Status CheckEpoch(S3Client* bucket, const std::string& sha256) {
   if (sha256.empty()) return absl::OkStatus();
-  DISTRO_ASSIGN_OR_RETURN(const S3Object epoch, bucket->Head(std::string(kEpochKey)));
+  DISTRO_ASSIGN_OR_RETURN(const S3Object epoch, bucket->Head(kEpochKey));
   if (epoch.sha256 == sha256) return absl::OkStatus();
   return FencedError(absl::StrCat(bucket->place().url, "/", kEpochKey));
 }

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/folder.h"
@@ -29,9 +28,8 @@ absl::Status Store(S3Client* bucket, const std::string& data_dir, const std::str
   const absl::StatusOr<S3Object> there = bucket->Head(key);
   if (there.ok() && there->sha256 == sha256) return absl::OkStatus();
   if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
-  const bool once = absl::StartsWith(name, "rounds/") || name == "run.pb";
-  const absl::Status put =
-      bucket->Put(key, content, once ? S3Condition::Absent() : S3Condition()).status();
+  const S3Condition condition = IsWrittenOnce(name) ? S3Condition::Absent() : S3Condition();
+  const absl::Status put = bucket->Put(key, content, condition).status();
   if (!absl::IsAlreadyExists(put)) return put;
   // The answer to this write may have been lost.
   if (const auto now = bucket->Head(key); now.ok() && now->sha256 == sha256)
@@ -45,25 +43,21 @@ absl::Status Store(S3Client* bucket, const std::string& data_dir, const std::str
 absl::StatusOr<std::vector<std::string>> FilesOf(const RunIdentity& run,
                                                  const std::string& data_dir) {
   std::vector<std::string> names;
-  const auto add_snapshot = [&](const v1::SnapshotInfo& info) {
-    names.push_back(SnapshotPath(data_dir, info.round()).substr(data_dir.size() + 1));
-  };
-  add_snapshot(run.initial_snapshot);
+  names.push_back(SnapshotName(run.initial_snapshot.round()));
   DISTRO_ASSIGN_OR_RETURN(const auto later, ReadSnapshotList(data_dir));
-  for (const v1::SnapshotInfo& info : later) add_snapshot(info);
+  for (const v1::SnapshotInfo& info : later) names.push_back(SnapshotName(info.round()));
   for (const v1::CompanionFile& file : run.companions)
     names.push_back(absl::StrCat("companions/", file.name()));
   DISTRO_ASSIGN_OR_RETURN(std::vector<std::string> records, NamesIn(data_dir + "/rounds"));
   std::ranges::sort(records);
   for (const std::string& name : records) {
-    if (name == kStartRecordName || RoundOfRecordName(name))
-      names.push_back(absl::StrCat("rounds/", name));
+    if (name == kStartRecordName || RoundOfRecordName(name)) names.push_back(kRoundsPrefix + name);
   }
-  for (const char* name : {"admission.pb", "snapshots.pb", "run.json", "model_config.json"}) {
+  for (const char* name : kOptionalKeys) {
     if (Exists(absl::StrCat(data_dir, "/", name))) names.push_back(name);
   }
   names.emplace_back(kEpochKey);
-  names.emplace_back("run.pb");
+  names.emplace_back(kRunKey);
   return names;
 }
 
@@ -71,7 +65,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const RunIdentity& run,
 
 absl::Status StoreFolder(S3Client* bucket, const std::string& data_dir, Log* log) {
   DISTRO_ASSIGN_OR_RETURN(const auto run, ReadRun(data_dir, SnapshotCheck::kSha256));
-  const absl::StatusOr<S3Object> there = bucket->Head("run.pb");
+  const absl::StatusOr<S3Object> there = bucket->Head(kRunKey);
   if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
   if (there.ok()) {
     return absl::AlreadyExistsError(

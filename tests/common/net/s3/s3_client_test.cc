@@ -21,14 +21,11 @@ using testing::ScriptedServer;
 using testing::StoreFault;
 
 absl::StatusOr<std::string> Get(S3Client* client, const std::string& key = "a") {
-  std::string bytes;
-  const auto object = client->Get(key, [&](uint64_t at, absl::string_view piece) {
-    bytes.resize(at);
-    bytes.append(piece.data(), piece.size());
-    return absl::OkStatus();
-  });
-  if (!object.ok()) return object.status();
-  EXPECT_EQ(object->bytes, bytes.size());
+  S3Object object;
+  const auto bytes = client->Read(key, 1 << 20, &object);
+  if (bytes.ok()) {
+    EXPECT_EQ(object.bytes, bytes->size());
+  }
   return bytes;
 }
 
@@ -48,6 +45,14 @@ TEST(S3ClientTest, StoresAndReads) {
   EXPECT_TRUE(client->Delete("a").ok());
   EXPECT_TRUE(client->Delete("a").ok());
   EXPECT_TRUE(store.objects().empty());
+}
+
+TEST(S3ClientTest, ReadsNoMoreThanItIsAllowedTo) {
+  ObjectStore store;
+  const auto client = store.Client();
+  ASSERT_TRUE(client->Put("a", ContentOf("bytes")).ok());
+  EXPECT_EQ(*client->Read("a", 5), "bytes");
+  EXPECT_EQ(client->Read("a", 4).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(S3ClientTest, WritesUnderAConditionOnly) {
