@@ -34,7 +34,7 @@ class CompletionTest(unittest.TestCase):
     def test_commands(self):
         self.assertLessEqual({"run", "workers", "log", "check", "plan", "token", "help"}, propose(""))
         self.assertEqual(propose("wor"), {"workers"})
-        self.assertEqual(propose("log", ""), {"ls", "show", "verify", "replay"})
+        self.assertEqual(propose("log", ""), {"ls", "show", "copy", "verify", "replay"})
         self.assertEqual(propose("run", "p"), {"pause"})
         self.assertEqual(propose("help", "adm"), {"admit"})
 
