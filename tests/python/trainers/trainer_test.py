@@ -1,6 +1,7 @@
 """distro_train.transformers: Trainer in a run of one worker, in this process. finetune_test.py has two."""
 import pathlib
 import sys
+import unittest.mock
 
 import datasets
 import distro_train
@@ -9,23 +10,14 @@ import torch
 import transformers
 import trl
 from distro_train.transformers import RunTrainer, RunTrainerMixin
+from models import Lines
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-from examples import ExampleTest  # noqa: E402
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from examples import PYTHON, ExampleTest  # noqa: E402
 import processes  # noqa: E402
 
 LENGTH = 24
-
-
-class Lines:
-    """Samples of equal length."""
-
-    def __len__(self):
-        return 200
-
-    def __getitem__(self, index):
-        tokens = [(index % 5) * 7 + place * (index % 3) for place in range(LENGTH)]
-        return {"input_ids": tokens, "labels": tokens}
 
 
 class TrainerTest(ExampleTest):
@@ -148,9 +140,66 @@ class TrainerTest(ExampleTest):
         args.fp16 = True
         with self.assertRaisesRegex(ValueError, "fp16.*bf16=True"):
             self.trainer(run, model, args)
+        with (unittest.mock.patch.object(transformers.TrainingArguments, "world_size", 2),
+              self.assertRaisesRegex(ValueError, "one of 2 processes, and connect saw 1: make TrainingArguments before")):
+            self.trainer(run, model, self.arguments())
         trainer = self.trainer(run, model, self.arguments())
         with self.assertRaisesRegex(ValueError, "state_dir"):
             trainer.train(resume_from_checkpoint="somewhere")
+
+
+class SeveralProcessesTest(ExampleTest):
+    """Two processes, as one worker."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_json = self.workspace.write_run(workers="python", rounds=8, warmup_rounds=1, peak_learning_rate=0.02)
+        distro_train.save_initial(models.qwen(models.byte_tokenizer()), str(self.workspace.folder / "initial"),
+                                  outside=["model.embed_tokens.weight"])
+
+    def train(self, wrapped, *flags, processes=2):
+        """What the script prints, by name, and the folder that it saved into."""
+        name = "-".join([wrapped, *flags])
+        aggregator = self.workspace.start_aggregator("--run", self.run_json, "--model", self.workspace.folder / "initial", log_name=f"aggregator-{name}",
+                                                     data_dir=self.workspace.folder / f"data-{name}")
+        out = self.workspace.folder / f"out-{name}"
+        script = self.workspace.start(name, [
+            PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes, HERE / "trainer_processes.py",
+            "--aggregator", aggregator.grpc, "--out", out, "--wrapped", wrapped, *flags])
+        self.assertEqual(script.exit_code(), 0, script.log())
+        return dict(line.split(": ", 1) for line in script.out_path.read_text().splitlines() if ": " in line), out
+
+    def loss_of(self, folder):
+        """Of a saved model, for the samples that Trainer evaluates on."""
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+        with torch.no_grad():
+            return model(**transformers.default_data_collator([Lines(16)[index] for index in range(16)])).loss.item()
+
+    def numbers(self, text):
+        return [float(number) for number in text.split()]
+
+    def losses(self, said):
+        self.assertEqual(said["steps"], "16 done: True", "8 rounds of 2 local steps")
+        losses = self.numbers(said["losses"])
+        self.assertEqual(len(losses), 16)
+        return losses
+
+    def test_modules_whole_and_in_parts_learn_as_one_process_does(self):
+        alone = self.losses(self.train("alone", processes=1)[0])
+        self.assertLess(alone[-1], alone[0] - 0.2)
+        for wrapped in ("ddp", "fsdp"):
+            said, out = self.train(wrapped)
+            for own, wanted in zip(self.losses(said), alone, strict=True):
+                self.assertAlmostEqual(own, wanted, delta=0.1, msg=wrapped)  # Muon makes more of other roundings
+            evaluated = self.numbers(said["evaluated"])
+            self.assertEqual(len(evaluated), 4, "every five of 16 steps, and at the end")
+            for saved in ("trained", "checkpoint-16"):
+                self.assertAlmostEqual(self.loss_of(out / saved), evaluated[-1], places=4, msg=f"{wrapped}: {saved}")
+
+    def test_autocast(self):
+        exact, rounded = (self.losses(self.train("ddp", *flags)[0]) for flags in ([], ["--bf16"]))
+        self.assertNotEqual(exact[0], rounded[0])
+        self.assertAlmostEqual(exact[0], rounded[0], places=1)
 
 
 if __name__ == "__main__":

@@ -203,6 +203,21 @@ class Run:
         self.config, self.run_id = found["config"], found["run_id"]
         self.muon = frozenset(found["muon"])
 
+    @property
+    def processes(self) -> int:
+        """Those of this worker that read different samples."""
+        return self._ranks.data_size
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether each process has a part of the module."""
+        return self._sharded is not None
+
+    def rounds_left(self) -> int:
+        """The same in every process, each of which calls it."""
+        next_round: int = self._ranks.of_first(self._session, lambda session: session.summary()["next_round"])
+        return int(self.config["rounds"]) - next_round
+
     def attach(self, inner: torch.optim.Optimizer | None) -> None:
         """Sets the run's inner optimizer, with its saved state; None with signs."""
         if self._has_optimizer:

@@ -21,7 +21,9 @@ from typing import Any
 
 import torch
 import transformers
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
+from ._library import unwrapped
 from ._optimizer import Optimizer
 from ._run import Run
 
@@ -29,8 +31,8 @@ _REFUSED = {
     "fp16": "its loss scaling skips steps; use bf16=True",
     "auto_find_batch_size": "set per_device_train_batch_size",
     "load_best_model_at_end": "the model has the run's last parameters at the end",
-    "deepspeed": "leave it out: a run shards nothing",
-    "fsdp": "leave it out: a run shards nothing",
+    "deepspeed": "give connect a module in parts: fully_shard(model)",
+    "fsdp": "give connect a module in parts: fully_shard(model)",
 }
 
 
@@ -44,8 +46,11 @@ class RunTrainerMixin:
     optimizers=(inner, scheduler) as Trainer takes them, `inner` is the inner optimizer of a run of
     deltas and the scheduler, given or of TrainingArguments, acts on it.
 
-    per_device_train_batch_size divides samples_per_worker of run.json; gradients are accumulated
-    over a step. Logging, evaluation, saving, bf16, gradient checkpointing and torch_compile are
+    Of several processes, which torchrun starts, each makes TrainingArguments first, and gives `connect`
+    and this class the same module: DistributedDataParallel(model), or one of fully_shard.
+
+    per_device_train_batch_size divides a process's part of the samples_per_worker of run.json; gradients
+    are accumulated over a step. Logging, evaluation, saving, bf16, gradient checkpointing and torch_compile are
     Trainer's; it evaluates on the samples that run.json holds out too, for the run's status page.
     What it logs as loss is the mean over the step's labels.
 
@@ -71,26 +76,45 @@ class RunTrainerMixin:
         if inner is None:
             scheduler = _RunRates(self._step)
         args = copy.copy(args)
-        args.gradient_accumulation_steps = run.config["samples_per_worker"] // args.per_device_train_batch_size
+        batch = args.per_device_train_batch_size * run.processes
+        args.gradient_accumulation_steps = run.config["samples_per_worker"] // batch
         args.max_grad_norm = 0.0
         ends = _EndsWithRun(run, limited=args.max_steps > 0)
         if args.max_steps <= 0:
-            rounds = run.config["rounds"] - run.summary()["next_round"]
-            args.max_steps = max(1, rounds * run.config.get("local_steps", 1))
+            args.max_steps = max(1, run.rounds_left() * run.config.get("local_steps", 1))
         super().__init__(  # type: ignore[call-arg]
             *positional,
-            model=model,
+            model=unwrapped(model),
             args=args,
             optimizers=(self._step, scheduler),
             callbacks=[ends, *(callbacks or [])],
             **named,
         )
+        self.model_wrapped = model
 
     def get_train_dataloader(self) -> _Batches:
         """The batches of this worker's steps."""
         loader = super().get_train_dataloader()  # type: ignore[misc]  # which has Trainer's view of both
         size = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
         return _Batches(self.run, loader.dataset, loader.collate_fn, size, self._loss_of)
+
+    def _wrap_model(self, model: torch.nn.Module, training: bool = True, dataloader: Any = None) -> torch.nn.Module:
+        """With autocast and compilation, which are all that evaluation_mode leaves: the processes of the module that
+        connect got share gradients already."""
+        if not training:
+            return model
+        prepared: torch.nn.Module = self.accelerator.prepare_model(  # type: ignore[attr-defined]
+            model, device_placement=False, evaluation_mode=True
+        )
+        return prepared
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Trainer's save_model; every process calls it, and rank 0 writes whole tensors."""
+        if not self.run.in_parts:
+            super().save_model(output_dir, _internal_call)  # type: ignore[misc]
+            return
+        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        self._save(output_dir, state_dict=get_model_state_dict(self.model, options=options))  # type: ignore[attr-defined]
 
     def _loss_of(self, batch: Any) -> torch.Tensor:
         loss: torch.Tensor = self.prediction_step(  # type: ignore[attr-defined]
@@ -131,7 +155,7 @@ class _Step(Optimizer):
         ended = super().step(loss)
         if self.inner is None:
             for group in self.param_groups:
-                group["lr"] = self._run.summary()["learning_rate"] or 0.0
+                group["lr"] = self._run.summary().get("learning_rate") or 0.0  # rank 0 has it, which logs
         return ended
 
 
@@ -184,15 +208,22 @@ def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
     for name, remedy in _REFUSED.items():
         if getattr(args, name):
             raise ValueError(f"args.{name}: cannot be in a run: {remedy}")
-    if args.world_size > 1 or args.n_gpu > 1:
-        raise ValueError("args: a run's trainer has one process and one device: CUDA_VISIBLE_DEVICES names one")
-    samples, size = run.config["samples_per_worker"], args.per_device_train_batch_size
+    if args.n_gpu > 1:
+        raise ValueError("args: a process of a run has one device: start it by torchrun, or set CUDA_VISIBLE_DEVICES")
+    if args.world_size != run.processes:
+        raise ValueError(
+            f"args: this is one of {args.world_size} processes, and connect saw {run.processes}: make "
+            "TrainingArguments before connect"
+        )
+    samples, size = run.config["samples_per_worker"] / run.processes, args.per_device_train_batch_size
     if samples % size != 0:
-        raise ValueError(f"args.per_device_train_batch_size: {size} does not divide the {samples} samples of a step")
+        raise ValueError(
+            f"args.per_device_train_batch_size: {size} does not divide the {samples:g} samples of a step and process"
+        )
     if args.gradient_accumulation_steps not in (1, samples // size):
         raise ValueError(
             f"args.gradient_accumulation_steps: {args.gradient_accumulation_steps} batches of {size} are not the "
-            f"{samples} samples of a step: leave it out"
+            f"{samples:g} samples of a step and process: leave it out"
         )
     held = {id(parameter) for parameter in model.parameters()}
     for name, parameter in run.named_parameters.items():
