@@ -13,12 +13,17 @@ distro_require(Threads)
 distro_require(absl CONFIG)
 distro_require(CLI11 CONFIG)  # headers only
 distro_require(Protobuf)
+distro_require(PkgConfig)
+# gRPC's own search prints that c-ares was not found, and finds it one step later.
+pkg_check_modules(c-ares QUIET IMPORTED_TARGET GLOBAL libcares)
+if(c-ares_FOUND)
+  add_library(c-ares::cares ALIAS PkgConfig::c-ares)
+endif()
 distro_require(gRPC CONFIG)
 distro_require(prometheus-cpp CONFIG)
 distro_require(nlohmann_json CONFIG)
 distro_require(OpenSSL)
 distro_require(Boost CONFIG)  # headers only: Asio and Beast
-distro_require(PkgConfig)
 pkg_check_modules(xxhash QUIET IMPORTED_TARGET libxxhash)
 if(NOT xxhash_FOUND)
   message(FATAL_ERROR "xxhash was not found: ${DISTRO_INSTALL_HINT}")
