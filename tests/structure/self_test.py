@@ -84,6 +84,9 @@ class ViolationTest(unittest.TestCase):
     def test_folder_without_a_row_is_found(self):
         self.assertTrue(checks.judge_project("common/new_folder/a.cc", "common/base/log.h"))
         self.assertTrue(checks.judge_project("server/options/options.cc", "elsewhere/log.h"))
+        header, library, _ = next(iter(SAMPLES.values()))
+        self.assertRegex(checks.judge_outside("elsewhere/a.cc", header, named=True)[0], "^elsewhere/a.cc: its folder has no row")
+        self.assertEqual(checks.judge_library("program", None, library), [], "its sources have the complaint")
 
     def test_longest_name_that_fits_counts(self):
         self.assertEqual(checks.unit_of("server/options/options.cc"), "server/options")

@@ -70,18 +70,24 @@ def up_to_row(unit):
 
 
 def allows(listed, unit):
-    """Whether a list of units names `unit` or, for a test, a folder it lies in or what it tests."""
+    """Whether a list of units names `unit` or, for a test, a folder it lies in or what it tests. A unit without a row, None, may
+    all: its sources are complained about."""
+    if unit is None:
+        return True
     names = parents(unit) if unit.startswith("tests/") else up_to_row(unit)
     if mirrored(unit):
         names = names + up_to_row(mirrored(unit))
     return any(name in listed for name in names)
 
 
+def without_row(*paths):
+    """Complaints about those whose folder the rules do not know."""
+    return [f"{path}: its folder has no row in tests/structure/rules.py" for path in paths if unit_of(path) is None]
+
+
 def judge_project(source, header):
     """Complaints about `source` using our own `header`; both relative to the root of the sources."""
-    unit, used = unit_of(source), unit_of(header)
-    missing = [f"{path}: its folder has no row in tests/structure/rules.py"
-               for path, name in ((source, unit), (header, used)) if name is None]
+    unit, used, missing = unit_of(source), unit_of(header), without_row(source, header)
     if missing:
         return missing
     inside = used not in rules.NOT_INSIDE.get(unit, "").split()
@@ -98,8 +104,9 @@ def judge_unseen(source, header):
 
 def judge_outside(source, header, named):
     """Complaints about `source` using a `header` of the outside. `named`: it stands in the source's own text."""
-    unit = unit_of(source)
-    complaints = []
+    unit, complaints = unit_of(source), without_row(source)
+    if complaints:
+        return complaints
     for name, outside in rules.OUTSIDE.items():
         if re.search(outside.includes, header):
             if named and not allows(outside.named_in, unit):
