@@ -196,6 +196,12 @@ class SeveralProcessesTest(ExampleTest):
             for saved in ("trained", "checkpoint-16"):
                 self.assertAlmostEqual(self.loss_of(out / saved), evaluated[-1], places=4, msg=f"{wrapped}: {saved}")
 
+    def test_of_another_package(self):
+        alone, parts = (self.losses(self.train(wrapped, "--sft", processes=processes)[0]) for wrapped, processes in (("alone", 1), ("fsdp", 2)))
+        self.assertLess(alone[-1], alone[0])
+        for own, wanted in zip(parts, alone, strict=True):
+            self.assertAlmostEqual(own, wanted, delta=0.1)
+
     def test_autocast(self):
         exact, rounded = (self.losses(self.train("ddp", *flags)[0]) for flags in ([], ["--bf16"]))
         self.assertNotEqual(exact[0], rounded[0])
