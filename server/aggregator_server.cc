@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,10 @@
 #include "server/auth/server_tls.h"
 #include "server/auth/tokens/token_store.h"
 #include "server/connections/connection_table.h"
+#include "server/connections/listening_sockets.h"
 #include "server/limits/call_rates.h"
 #include "server/log/bucket/bucket_disk.h"
+#include "server/log/disk.h"
 #include "server/metrics/call_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/part_metrics.h"
@@ -60,6 +63,11 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartLoadingHttp(const std::string
        })});
 }
 
+absl::Status CheckListenFlag(absl::string_view flag, const std::string& given) {
+  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(given));
+  return Annotate(ListeningSockets::Open(address.first, address.second).status(), flag);
+}
+
 // A function that forwards only the first call.
 std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
   auto called = std::make_shared<std::atomic<bool>>(false);
@@ -86,6 +94,8 @@ struct AggregatorServer::Impl {
 
   absl::Status OpenCredentials();
   absl::Status OpenHost(Disk* disk, std::function<void(absl::Status)> on_fatal);
+  absl::Status CheckRun(RunStore* store);
+  absl::Status InDataDir(const absl::Status& status) const;
   absl::Status StartHttp();
   absl::Status StartObjects();
   std::vector<prometheus::MetricFamily> AllMetrics();
@@ -117,6 +127,7 @@ struct AggregatorServer::Impl {
   std::unique_ptr<CallChecks> call_checks;
   std::unique_ptr<S3Client> bucket;         // null: the run is in the data folder alone
   std::unique_ptr<BucketDisk> bucket_disk;  // the same
+  std::optional<v1::RunConfig> to_create;   // of --run, where there is no run yet
   std::unique_ptr<RunHost> host;
   std::unique_ptr<HttpEndpoint> http;
   std::unique_ptr<HttpEndpoint> objects;  // null: not served
@@ -152,8 +163,19 @@ absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
         log);
     disk = bucket_disk.get();
   }
+  // Reading, and fetching from a bucket, may take minutes: a supervisor must not end it meanwhile.
+  const auto loading = StartLoadingHttp(options.http);
+  // What prevents this start must not end the aggregator that serves the run.
+  const auto check = [&](RunStore* store) -> absl::Status {
+    DISTRO_RETURN_IF_ERROR(loading.status());
+    DISTRO_RETURN_IF_ERROR(GrpcEndpoint::CheckOpenFiles());
+    DISTRO_RETURN_IF_ERROR(CheckListenFlag("--listen", options.listen));
+    if (!options.objects.empty())
+      DISTRO_RETURN_IF_ERROR(CheckListenFlag("--objects", options.objects));
+    return CheckRun(store);
+  };
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
-                          RunStore::Open(options.data_dir, disk, clock, log));
+                          RunStore::Open(options.data_dir, disk, clock, log, check));
   const RoundManagerOptions rounds{.suspect_after = options.SuspectAfter(),
                                    .lease = options.lease,
                                    .heartbeat_interval = options.heartbeat_interval,
@@ -208,19 +230,31 @@ std::vector<prometheus::MetricFamily> AggregatorServer::Impl::AllMetrics() {
   return families;
 }
 
-absl::Status AggregatorServer::Impl::LoadRun() {
-  if (options.run.empty()) {
-    DISTRO_RETURN_IF_ERROR(host->Continue());
-    if (host->manager() == nullptr) log->Info("no run yet: waiting for one to be created");
+absl::Status AggregatorServer::Impl::CheckRun(RunStore* store) {
+  if (options.run.empty()) return absl::OkStatus();
+  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(options.run, kMaxRunJsonBytes));
+  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(json);
+  if (!config.ok()) return Annotate(config.status(), options.run);
+  if (!store->has_run()) {
+    to_create = *std::move(config);
     return absl::OkStatus();
   }
-  DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(options.run, kMaxRunJsonBytes));
-  const absl::StatusOr<v1::RunConfig> config = ReadRunConfig(json);
-  if (!config.ok()) return Annotate(config.status(), options.run);
-  const absl::Status status = host->CreateFromFolder(*config, options.model);
-  if (absl::IsFailedPrecondition(status))
-    return Annotate(status, absl::StrCat("--data_dir: ", options.data_dir));
-  return status;
+  return InDataDir(store->CreateRunFromFolder(*config, options.model));  // the same: OK
+}
+
+absl::Status AggregatorServer::Impl::LoadRun() {
+  if (to_create) return InDataDir(host->CreateFromFolder(*to_create, options.model));
+  DISTRO_RETURN_IF_ERROR(host->Continue());
+  if (host->manager() == nullptr) log->Info("no run yet: waiting for one to be created");
+  return absl::OkStatus();
+}
+
+absl::Status AggregatorServer::Impl::InDataDir(const absl::Status& status) const {
+  const std::string folder = absl::StrCat("--data_dir: ", options.data_dir);
+  if (absl::IsFailedPrecondition(status)) return Annotate(status, folder);
+  const bool other_run = absl::IsAlreadyExists(status) && !IsDiskError(status);
+  return other_run ? absl::FailedPreconditionError(absl::StrCat(folder, ": ", status.message()))
+                   : status;
 }
 
 absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)> on_fatal) {
@@ -295,12 +329,7 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> AggregatorServer::Start(
       new AggregatorServer(std::make_unique<Impl>(options, clock, log, std::move(cancelled))));
   Impl* const impl = server->impl_.get();
   DISTRO_RETURN_IF_ERROR(impl->OpenCredentials());
-  {
-    // Reading, and fetching from a bucket, may take minutes: a supervisor must not end it
-    // meanwhile. Where the port is in use, what comes next may say why.
-    const auto loading = StartLoadingHttp(options.http);
-    DISTRO_RETURN_IF_ERROR(impl->OpenHost(disk, on_fatal));
-  }
+  DISTRO_RETURN_IF_ERROR(impl->OpenHost(disk, on_fatal));
   DISTRO_RETURN_IF_ERROR(impl->StartHttp());
   DISTRO_RETURN_IF_ERROR(impl->LoadRun());
   DISTRO_RETURN_IF_ERROR(impl->StartGrpc(on_fatal));

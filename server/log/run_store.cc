@@ -57,7 +57,8 @@ absl::Status RemoveTemporaryFiles(const std::string& dir, Disk* disk, Log* log) 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data_dir, Disk* disk,
-                                                         const Clock* clock, Log* log) {
+                                                         const Clock* clock, Log* log,
+                                                         const StartCheck& check) {
   DISTRO_RETURN_IF_ERROR(disk->CreateFolder(data_dir));
   absl::StatusOr<FolderLock> lock = FolderLock::Take(data_dir);
   if (lock.status().code() == absl::StatusCode::kFailedPrecondition) {
@@ -71,6 +72,7 @@ absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& data
   DISTRO_RETURN_IF_ERROR(disk->Restore().status());
   DISTRO_RETURN_IF_ERROR(store->Prepare());
   DISTRO_RETURN_IF_ERROR(store->LoadRun());
+  if (check) DISTRO_RETURN_IF_ERROR(check(store.get()));
   DISTRO_ASSIGN_OR_RETURN(store->epoch_, RaiseEpoch(data_dir, store->has_run(),
                                                     std::random_device()(), *clock, disk, log));
   // Whoever served the run before may have written until it saw the new epoch.

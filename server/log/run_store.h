@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -40,12 +41,17 @@ namespace distro::server {
 
 class RunStore {
  public:
+  // Whether the process can serve the run, which is there or not.
+  using StartCheck = std::function<absl::Status(RunStore* store)>;
+
   // Takes the lock, reads the run if there is one, verifies the snapshots' SHA-256, and raises the
-  // epoch (epoch_file.h). FailedPrecondition: another process uses the folder, or a file is of a
-  // newer version. DataLoss: a file is damaged; the message names it and the remedy. Reason "disk":
-  // the folder cannot be written. `disk`, `clock` and `log` are borrowed.
+  // epoch (epoch_file.h), which ends another process that serves the run: before, asks `check`, and
+  // returns its error. FailedPrecondition: another process uses the folder, or a file is of a newer
+  // version. DataLoss: a file is damaged; the message names it and the remedy. Reason "disk": the
+  // folder cannot be written. `disk`, `clock` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Disk* disk,
-                                                        const Clock* clock, Log* log);
+                                                        const Clock* clock, Log* log,
+                                                        const StartCheck& check = nullptr);
 
   EpochId epoch() const { return epoch_; }
   bool has_run() const { return identity_ != nullptr; }

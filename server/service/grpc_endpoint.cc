@@ -85,14 +85,6 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
-absl::Status CheckOpenFiles() {
-  const uint64_t files = OpenFilesLimit();
-  if (files >= kMinOpenFiles) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the process may have ", files, " files open, and needs ", kMinOpenFiles,
-                   " at least: raise the limit (ulimit -n, LimitNOFILE=, --ulimit nofile=)"));
-}
-
 }  // namespace
 
 // In order of dependency.
@@ -181,10 +173,17 @@ void GrpcEndpoint::Impl::Accept(std::function<void(absl::Status)> on_dead) {
   });
 }
 
+absl::Status GrpcEndpoint::CheckOpenFiles() {
+  const uint64_t files = OpenFilesLimit();
+  if (files >= kMinOpenFiles) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the process may have ", files, " files open, and needs ", kMinOpenFiles,
+                   " at least: raise the limit (ulimit -n, LimitNOFILE=, --ulimit nofile=)"));
+}
+
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(
     const AggregatorOptions& options, const GrpcSources& sources,
     std::function<void(absl::Status)> on_dead) {
-  DISTRO_RETURN_IF_ERROR(CheckOpenFiles());
   std::unique_ptr<GrpcEndpoint> endpoint(
       new GrpcEndpoint(std::make_unique<Impl>(options, sources)));
   DISTRO_RETURN_IF_ERROR(endpoint->impl_->Listen());

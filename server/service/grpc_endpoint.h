@@ -35,9 +35,11 @@ struct GrpcSources {
 
 class GrpcEndpoint {
  public:
+  // InvalidArgument: the process may have fewer open files than Start needs.
+  static absl::Status CheckOpenFiles();
   // Listens on --listen and serves. `on_dead` is called, at least once, by another thread when
   // connections are no longer accepted. Unavailable: the address is in use, or not of this machine.
-  // InvalidArgument: its host cannot be resolved, or the limit of open files is too low.
+  // InvalidArgument: its host cannot be resolved.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(
       const AggregatorOptions& options, const GrpcSources& sources,
       std::function<void(absl::Status)> on_dead);

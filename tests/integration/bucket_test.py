@@ -265,6 +265,22 @@ class FaultsTest(BucketTest):
         self.assertEqual(process.exit_code(), 3)
         self.assertIn("ignores If-None-Match", process.log())
 
+    def test_ends_nobody_by_a_start_that_fails(self):
+        first = self.create(round_deadline="60s")
+        model = self.workspace.folder / "model"
+        workers = self.start_workers()
+        first.await_round(2)
+        starts = (("listen", (), {"listen": self.address}, 1, "--listen: cannot listen on .* in use"),
+                  ("objects", ("--objects", self.address), {}, 1, "--objects: cannot listen on .* in use"),
+                  ("run", ("--run", self.workspace.write_run(rounds=ROUNDS, seed=77), "--model", model), {}, 3, "--data_dir: .*has another configuration .seed: 7 -> 77"))
+        for name, flags, places, code, what in starts:
+            command = self.workspace.aggregator_command("--port_file", self.workspace.folder / "none", *self.log, *flags,
+                                                        data_dir=self.workspace.folder / name, **places)
+            process = self.workspace.start(name, command)
+            self.assertEqual(process.exit_code(), code, process.log())
+            self.assertRegex(process.log(), what)
+        self.expect_whole(first, workers)
+
     def test_of_two_aggregators_one_goes_on(self):
         """Both believe to lead the run, as after a partition: the first is fenced, and nothing is lost."""
         first = self.create(round_deadline="60s")

@@ -278,6 +278,17 @@ TEST_F(RunStoreTest, DrawsOtherEpochsThanItsCopy) {
   EXPECT_NE(epochs, of_the_copy);
 }
 
+TEST_F(RunStoreTest, RaisesNoEpochForAStartThatFails) {
+  CreateARun();
+  const std::string before = ReadTextFile(Data("epoch"), 1 << 10).value();
+  const auto refused = RunStore::Open(Data(""), &disk_, &clock_, &log_, [](RunStore* store) {
+    EXPECT_TRUE(store->has_run());
+    return absl::UnavailableError("the port is in use");
+  });
+  EXPECT_EQ(refused.status(), absl::UnavailableError("the port is in use"));
+  EXPECT_EQ(ReadTextFile(Data("epoch"), 1 << 10).value(), before);
+}
+
 TEST_F(RunStoreTest, KeepsTheRunItHas) {
   CreateARun();
   auto store = Open();
