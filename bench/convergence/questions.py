@@ -270,13 +270,23 @@ def sizes(lab):
 @question
 def together(lab):
     """What W workers gain over one alone, with 512 tokens a worker and step, 3000 steps, rate to zero, text read once: the share of the gain of
-    All-Reduce (Muon) that deltas keep. The rate of each row is tuned, and for one row the momentum, of AdamW also its decays."""
+    All-Reduce (Muon) that deltas keep, and how many times the steps one alone needs for the same loss. The rate of each row is tuned, and for one
+    row the momentum, of AdamW also its decays."""
     long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT}
     muon = Run(method="muon", lr=1.6e-2, beta=0.9, beta1=0.9, beta2=0.95, workers=1, **long)
     adamw = Run(method="adamw", lr=4e-3, beta1=0.9, beta2=0.95, workers=1, **long)
 
     def best(run):
         return climb(lab, run, {"lr": RATES} | (DECAYS if run.method == "adamw" else {}))[0]
+
+    def alone_for(loss):
+        """From runs of one alone of other lengths; between two, the logarithm of the steps is linear in the loss. None: more than the longest."""
+        lengths = [muon.having(tokens=512, steps=steps) for steps in (1500, 3000, 6000, 9000, 12000, 24000)]
+        points = [(run.steps, lab.losses([best(run)])[0]) for run in lengths]
+        for (few, high), (many, low) in zip(points, points[1:]):
+            if low <= loss <= high:
+                return few * (many / few) ** ((high - loss) / (high - low)) / long["steps"]
+        return None
 
     def local(workers, h, k, mu=0.9):
         return deltas(h, k, lr=8e-3 if h > 1 else 1.6e-2, beta=0.8, mu=mu, workers=workers, tokens=512 * workers, **long)
@@ -285,15 +295,17 @@ def together(lab):
         workers, run = at
         chosen = best(run)
         (loss,), (alone,), (reduced,) = (lab.losses([one]) for one in (chosen, best(muon.having(tokens=512)), best(muon.having(tokens=512 * workers))))
+        times = alone_for(loss)
+        worth = f"{times:.1f}" if times else "more"
         if run.method != "deltas":  # one process, whatever it stands for: it sends nothing
-            return [f"{chosen.lr:g}", f"{loss:.3f}", "", "", ""]
+            return [f"{chosen.lr:g}", f"{loss:.3f}", "", worth, "", ""]
         bits = (f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))
-        return [f"{chosen.lr:g}", f"{loss:.3f}", f"{(alone - loss) / (alone - reduced):.0%}", *bits]
+        return [f"{chosen.lr:g}", f"{loss:.3f}", f"{(alone - loss) / (alone - reduced):.0%}", worth, *bits]
     variants = [("alone, Muon", (1, muon.having(tokens=512)))]
-    for workers, pairs in ((3, ((5, 128), (5, 4096), (1, 32), (20, 128), (5, 32), (5, 512), (1, 128), (10, 256), (20, 512), (20, 4096))),
-                           (8, ((5, 128), (5, 4096), (1, 32), (20, 128)))):
+    for workers, pairs in ((3, ((5, 128), (5, 4096), (1, 32), (20, 128), (50, 128), (5, 32), (5, 512), (1, 128), (10, 256), (20, 512), (20, 4096))),
+                           (8, ((5, 128), (5, 4096), (1, 32), (20, 128), (50, 128)))):
         variants.append((f"W = {workers}, All-Reduce, Muon", (workers, muon.having(tokens=512 * workers))))
         if workers == 3:
             variants += [("W = 3, All-Reduce, AdamW", (3, adamw.having(tokens=3 * 512))), ("W = 3, H = 5, K = 128, momentum 0.8", (3, local(3, 5, 128, mu=0.8)))]
         variants += [(f"W = {workers}, H = {h}, K = {k}", (workers, local(workers, h, k))) for h, k in pairs]
-    return table(["workers", "rate", "held-out loss", "share of the gain", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
+    return table(["workers", "rate", "held-out loss", "share of the gain", "times the steps of one alone", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))

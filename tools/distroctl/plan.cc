@@ -23,6 +23,7 @@
 #include "distro/v1/run.pb.h"
 #include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/plan_disk.h"
+#include "tools/distroctl/plan_learning.h"
 #include "tools/distroctl/plan_memory.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/plan/memory_plan.h"
@@ -67,6 +68,7 @@ absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
   v1::RunConfig config;
   config.set_name("plan");
   config.set_rounds(o.rounds);
+  config.set_max_workers(static_cast<uint32_t>(o.workers));
   config.set_sequence_length(o.sequence_length);
   config.set_samples_per_worker(o.micro_batch);
   const MethodFigures& method = FiguresOf(o);
@@ -142,20 +144,9 @@ std::vector<PlanWorker> WorkersOf(const PlanMethod& m, const PlanOptions& o) {
   return workers;
 }
 
-bool IsChoice(const PlanMethod& m, const DeltasChoice& choice) {
-  return m.local_steps == choice.local_steps && m.kept == choice.kept;
-}
-
 // With a window the steps differ from worker to worker, and cut results have no measured gain.
 bool MayCompare(const PlanMethod& m, const PlanOptions& o) {
   return m.figures.number == kDeltasFigures.number && o.window_seconds == 0 && o.kept_votes == 0;
-}
-
-std::optional<double> GainOf(const PlanMethod& m, const PlanOptions& o) {
-  if (!MayCompare(m, o)) return std::nullopt;
-  for (const DeltasChoice& choice : kDeltasChoices)
-    if (IsChoice(m, choice)) return choice.gain;
-  return std::nullopt;
 }
 
 PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const PlanOptions& o) {
@@ -172,7 +163,9 @@ PlanMethod MethodOf(const v1::RunConfig& config, const Layout& layout, const Pla
   m.with_overlap = std::max(m.compute, m.upload + m.download);
   m.without_overlap = m.compute + m.upload + m.download;
   m.round = m.overlap ? m.with_overlap : m.without_overlap;
-  m.gain = GainOf(m, o);
+  if (MayCompare(m, o)) m.learning = LearningOf(m.local_steps, m.kept, o.workers);
+  if (m.learning && o.step_seconds.empty())
+    m.speed_up = m.learning->machines * o.compute_seconds / m.step();
   return m;
 }
 
@@ -181,7 +174,7 @@ absl::StatusOr<std::vector<PlanMethod>> ChoicesOf(const PlanMethod& planned, con
   std::vector<PlanMethod> choices;
   if (!MayCompare(planned, o)) return choices;
   for (const DeltasChoice& choice : kDeltasChoices) {
-    if (IsChoice(planned, choice)) continue;
+    if (planned.local_steps == choice.local_steps && planned.kept == choice.kept) continue;
     o.local_steps = choice.local_steps;
     o.kept = choice.kept;
     DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, RunOf(o));
@@ -244,7 +237,7 @@ absl::Status PlanOptions::Validate() const {
   if (model.empty())
     return absl::InvalidArgumentError(
         "--model: is required, a folder with config.json, or the file");
-  DISTRO_RETURN_IF_ERROR(Range("workers", workers, 1, 1024));
+  DISTRO_RETURN_IF_ERROR(Range("workers", workers, 1, 4096));
   DISTRO_RETURN_IF_ERROR(Range("gpus", gpus, 1, 64));
   DISTRO_RETURN_IF_ERROR(Range("gpu_memory_gb", gpu_memory_gb, 0.001, 1e4));
   DISTRO_RETURN_IF_ERROR(Range("up_mbps", up_mbps, 1e-3, 1e6));
@@ -280,6 +273,9 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   DISTRO_ASSIGN_OR_RETURN(const Layout layout,
                           Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig config, RunOf(options));
+  const HeaderShape header = HeaderShapeOf(config, layout);
+  const absl::Status room = CheckHeaderBound(config, header);
+  if (!room.ok()) return Annotate(room, "--workers");
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig other, RunOf(OfTheOtherMethod(options)));
   Plan plan;
   plan.method = MethodOf(config, layout, options);
@@ -289,12 +285,12 @@ absl::StatusOr<Report> MakePlan(const PlanOptions& given) {
   plan.run_days = plan.method.round * static_cast<double>(options.rounds) / kSecondsADay;
   plan.baseline = BaselineOf(layout, options);
   plan.server = ServerOf(plan.baseline.parameters, plan.method, options);
-  plan.disk = DiskOf({.parameters = plan.baseline.parameters,
-                      .segments = layout.segments(),
-                      .header_bytes = LargestHeaderBytes(static_cast<uint32_t>(options.workers),
-                                                         HeaderShapeOf(config, layout)),
-                      .rounds = options.rounds},
-                     plan.method);
+  plan.disk =
+      DiskOf({.parameters = plan.baseline.parameters,
+              .segments = layout.segments(),
+              .header_bytes = LargestHeaderBytes(static_cast<uint32_t>(options.workers), header),
+              .rounds = options.rounds},
+             plan.method);
   plan.cluster = ClusterOf({.parameters = plan.baseline.parameters,
                             .blocks = static_cast<double>(layout.blocks()),
                             .workers = options.workers,

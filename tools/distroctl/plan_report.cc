@@ -1,5 +1,6 @@
 #include "tools/distroctl/plan_report.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,30 +38,54 @@ std::string Name(const PlanMethod& m) {
                       m.figures.local_steps ? absl::StrCat(", H = ", m.local_steps) : "");
 }
 
-std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
-  const PlanBaseline& b = plan.baseline;
-  Table table(
-      {"TRAFFIC OF A WORKER, A STEP", ">UP", ">DOWN", ">SECONDS", ">GRADIENT / UP", ">GAIN KEPT"});
-  const auto add = [&](const std::string& name, double up, double down, double step,
-                       const std::string& gain) {
-    table.Add({name, Bytes(up), Bytes(down), Seconds(step),
-               absl::StrFormat("%.1fx", b.gradient / up), gain});
-  };
+// The planned one, and those with which it is compared.
+std::vector<const PlanMethod*> MethodsOf(const Plan& plan) {
   std::vector<const PlanMethod*> methods = {&plan.method};
   for (const PlanMethod& choice : plan.choices) methods.push_back(&choice);
   methods.push_back(&plan.other);
-  for (const PlanMethod* m : methods) {
+  return methods;
+}
+
+// Null: nothing was measured.
+const PlanMethod* FastestOf(const Plan& plan) {
+  const std::vector<const PlanMethod*> methods = MethodsOf(plan);
+  const PlanMethod* fastest = *std::ranges::max_element(methods, {}, &PlanMethod::speed_up);
+  return fastest->speed_up > 0 ? fastest : nullptr;
+}
+
+std::string FastestText(const Plan& plan) {
+  const PlanMethod* fastest = FastestOf(plan);
+  if (fastest == nullptr) return "";
+  if (fastest->speed_up < 1) return "\non these links one worker alone learns faster";
+  return absl::StrFormat(
+      "\nlearns fastest on these links: \"local_steps\": %d, \"kept_per_block\": %d in run.json",
+      fastest->local_steps, fastest->kept);
+}
+
+std::string TrafficTable(const Plan& plan, const PlanOptions& o) {
+  const PlanBaseline& b = plan.baseline;
+  Table table({"TRAFFIC OF A WORKER, A STEP", ">UP", ">DOWN", ">SECONDS", ">GRADIENT / UP",
+               ">GAIN KEPT", ">SPEED-UP"});
+  const auto add = [&](const std::string& name, double up, double down, double step,
+                       const PlanMethod* m) {
+    table.Add({name, Bytes(up), Bytes(down), Seconds(step),
+               absl::StrFormat("%.1fx", b.gradient / up),
+               m != nullptr && m->learning ? Percent(m->learning->gain) : "",
+               m != nullptr && m->speed_up > 0 ? absl::StrFormat("%.1fx", m->speed_up) : ""});
+  };
+  for (const PlanMethod* m : MethodsOf(plan)) {
     const double up = m->update_a_step(), down = m->result_a_step();
     if (m->figures.overlaps) {
-      add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap, "");
-      add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap, "");
+      add(absl::StrCat(Name(*m), ", overlap 1"), up, down, m->with_overlap, m);
+      add(absl::StrCat(Name(*m), ", overlap 0"), up, down, m->without_overlap, m);
     } else {
-      add(Name(*m), up, down, m->step(), m->gain ? Percent(*m->gain) : "");
+      add(Name(*m), up, down, m->step(), m);
     }
   }
-  add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds, "");
-  add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, b.zero3_seconds, "");
-  return absl::StrCat(table.Text(), "\nAll-Reduce as the report counts it: ", Bytes(b.all_reduce),
+  add("ring All-Reduce, ZeRO-1, ZeRO-2", b.ring, b.ring, b.ring_seconds, nullptr);
+  add("ZeRO-3 / FSDP over all nodes", b.zero3, b.zero3, b.zero3_seconds, nullptr);
+  return absl::StrCat(table.Text(), FastestText(plan),
+                      "\nAll-Reduce as the report counts it: ", Bytes(b.all_reduce),
                       " received a step from ", o.workers - 1, " peers");
 }
 
@@ -140,7 +165,8 @@ nlohmann::json MethodJson(const PlanMethod& m) {
                            {"round_compute_seconds", m.compute},
                            {"round_seconds", m.round},
                            {"step_seconds", m.step()}};
-  if (m.gain) method["gain_kept"] = *m.gain;
+  if (m.learning) method["gain_kept"] = m.learning->gain;
+  if (m.speed_up > 0) method["speed_up"] = m.speed_up;
   if (!m.figures.overlaps) return method;
   method["round_seconds_overlap_1"] = m.with_overlap;
   method["round_seconds_overlap_0"] = m.without_overlap;
@@ -219,6 +245,9 @@ nlohmann::json PlanJson(const Plan& plan) {
                {"pipeline_step_seconds", p.step},
                {"worker_program_bytes", worker::kProgramBytes},
                {"memory", std::move(memories)}});
+  if (const PlanMethod* fastest = FastestOf(plan); fastest != nullptr) {
+    json["fastest"] = {{"local_steps", fastest->local_steps}, {"kept_per_block", fastest->kept}};
+  }
   json.update(ClusterJson(plan.cluster));
   return json;
 }

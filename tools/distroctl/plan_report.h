@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/distroctl/plan_cluster.h"
 #include "tools/distroctl/plan_disk.h"
+#include "tools/distroctl/plan_learning.h"
 #include "worker/plan/memory_plan.h"
 
 namespace distro::tools {
@@ -36,15 +37,6 @@ inline constexpr MethodFigures kDeltasFigures = {.number = v1::METHOD_DELTAS,
 inline constexpr MethodFigures kSignsFigures = {
     .number = v1::METHOD_SIGNS, .name = "signs", .overlaps = true, .seconds_a_position = 38e-9};
 
-// H and K of deltas that are worth comparing, and what three workers keep with them of the gain of
-// All-Reduce over one worker alone, with muon_momentum 0.9 (docs/learning.md, "Alone or together").
-struct DeltasChoice {
-  int local_steps = 0;
-  int kept = 0;
-  double gain = 0;  // a share
-};
-inline constexpr DeltasChoice kDeltasChoices[] = {{5, 128, 0.86}, {20, 128, 0.63}, {5, 4096, 0.91}};
-
 // A worker's traffic and times per round with one method.
 struct PlanMethod {
   MethodFigures figures;
@@ -58,9 +50,9 @@ struct PlanMethod {
   double compute = 0;       // of H steps
   double with_overlap = 0;  // a round, of a method that overlaps
   double without_overlap = 0;
-  double round = 0;  // that of the two which the run uses
-  // Of kDeltasChoices; empty: not measured.
-  std::optional<double> gain = {};
+  double round = 0;                           // that of the two which the run uses
+  std::optional<PlanLearning> learning = {};  // empty: not measured
+  double speed_up = 0;                        // over one worker alone; 0: not known
 
   // Deltas that send every position (common/method/deltas/dense_update.h).
   bool dense() const { return figures.number == kDeltasFigures.number && IsDense(kept); }

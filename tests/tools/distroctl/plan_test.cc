@@ -2,10 +2,18 @@
 // layout from config.json.
 #include "tools/distroctl/plan.h"
 
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_format.h"
 #include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/testing/scratch_folder.h"
 #include "tools/distroctl/plan_cluster.h"
+#include "tools/distroctl/plan_learning.h"
 #include "tools/distroctl/plan_report.h"
 #include "worker/plan/memory_plan.h"
 
@@ -182,7 +190,7 @@ TEST(PlanTest, DeltasOfAModelOfTheReportsLayout) {
   };
   for (const Case& c : {Case{8, 8, 3.4, 20.5, 27}, Case{8, 32, 11.1, 62.9, 87},
                         Case{32, 8, 3.4, 62.9, 86}, Case{32, 32, 11.1, 171, 249}}) {
-    SCOPED_TRACE(testing::Message() << c.nodes << " workers, K = " << c.kept);
+    SCOPED_TRACE(::testing::Message() << c.nodes << " workers, K = " << c.kept);
     PlanOptions options = Report1B2("deltas");
     options.workers = c.nodes;
     options.kept = c.kept;
@@ -295,7 +303,7 @@ TEST(PlanClusterTest, IsAboveWhatTheLoadTestsMeasured) {
         Row{false, 512, 4, 1.77, 12.84, 22.74, 1727}, Row{true, 8, 32, 11.15, 64.60, 2.79, 678},
         Row{true, 32, 32, 11.15, 168.94, 12.27, 1259}, Row{true, 8, 128, 35.00, 168.55, 8.78, 1093},
         Row{true, 32, 128, 35.00, 342.11, 32.70, 2355}}) {
-    SCOPED_TRACE(testing::Message() << (row.deltas ? "deltas, " : "signs, ") << row.workers);
+    SCOPED_TRACE(::testing::Message() << (row.deltas ? "deltas, " : "signs, ") << row.workers);
     const PlanMethod method = {.figures = row.deltas ? kDeltasFigures : kSignsFigures,
                                .kept = row.kept,
                                .update = 1e6 * row.update,
@@ -379,7 +387,6 @@ TEST(PlanTest, DefaultsAreThoseOfTheMethod) {
 TEST(PlanTest, ComparesLocalStepsAndPositions) {
   const auto plan = MakePlan(Report1B2("deltas"));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->json["gain_kept"], 0.86);
   const nlohmann::json& choices = plan->json["choices"];
   ASSERT_EQ(choices.size(), 2u) << "not the planned one again";
   EXPECT_EQ(choices[0]["local_steps"], 20);
@@ -387,18 +394,88 @@ TEST(PlanTest, ComparesLocalStepsAndPositions) {
   PlanOptions chosen = Report1B2("deltas");
   chosen.local_steps = 20;
   EXPECT_EQ(choices[0]["step_seconds"], JsonOf(chosen)["step_seconds"]);
-  EXPECT_THAT(plan->text, ContainsRegex("\ndeltas, K = 128, H = 5  [^\n]* 86 %\n"));
-  EXPECT_THAT(plan->text, ContainsRegex("\ndeltas, K = 4096, H = 5  [^\n]* 91 %\n"));
   chosen.local_steps = 3;
-  EXPECT_FALSE(JsonOf(chosen).contains("gain_kept")) << "not measured";
   EXPECT_EQ(JsonOf(chosen)["choices"].size(), 3u);
   chosen.step_seconds = {4, 8};
   chosen.window_seconds = 240;
   EXPECT_TRUE(JsonOf(chosen)["choices"].empty());
   EXPECT_TRUE(JsonOf(Report1B2("signs"))["choices"].empty());
-  PlanOptions cut = Report1B2("deltas");
-  cut.kept_votes = 64;
-  EXPECT_FALSE(JsonOf(cut).contains("gain_kept")) << "results were whole";
+}
+
+// Of `workers` whose steps take 30 s, behind links of so many Mbit/s.
+PlanOptions OnLinks(int workers, double up, double down) {
+  PlanOptions options = Report1B2("deltas");
+  options.workers = workers;
+  options.compute_seconds = 30;
+  options.up_mbps = up;
+  options.down_mbps = down;
+  return options;
+}
+
+TEST(PlanTest, HasWhatWasMeasuredOfLearning) {
+  const DeltasChoice& measured = kDeltasChoices[0];
+  ASSERT_EQ(measured.kept, 128);
+  for (const auto& [workers, learning] : {std::pair(3, measured.three), {8, measured.eight}}) {
+    const auto plan = MakePlan(OnLinks(workers, 1e6, 1e6));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->json["gain_kept"], learning.gain);
+    EXPECT_NEAR(Number(plan->json, "speed_up"), learning.machines, 0.01) << "links cost nothing";
+    EXPECT_THAT(plan->text,
+                ContainsRegex(absl::StrFormat("\ndeltas, K = 128, H = 5  [^\n]* %.0f %%  +%.1fx\n",
+                                              100 * learning.gain, learning.machines)));
+  }
+  const std::optional<PlanLearning> five = LearningOf(5, 128, 5);
+  ASSERT_TRUE(five.has_value());
+  EXPECT_LT(five->gain, measured.three.gain);
+  EXPECT_GT(five->gain, measured.eight.gain);
+  EXPECT_NEAR(LearningOf(5, 128, 2)->machines, 2 * measured.three.machines / 3, 1e-9);
+  for (const auto& [h, k, workers] : {std::tuple(5, 128, 1), {5, 128, 9}, {3, 128, 3}, {5, 64, 3}})
+    EXPECT_EQ(LearningOf(h, k, workers), std::nullopt) << "not measured";
+}
+
+TEST(PlanTest, NamesTheFastestChoice) {
+  const nlohmann::json home = JsonOf(OnLinks(3, 10, 50));
+  EXPECT_DOUBLE_EQ(Number(home, "speed_up"),
+                   kDeltasChoices[0].three.machines * 30 / Number(home, "step_seconds"));
+  EXPECT_EQ(home["fastest"], nlohmann::json({{"local_steps", 5}, {"kept_per_block", 128}}));
+  const auto slow = MakePlan(OnLinks(3, 2, 10));
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  EXPECT_EQ(slow->json["fastest"]["local_steps"], 20);
+  EXPECT_THAT(slow->text, HasSubstr("\nlearns fastest on these links: \"local_steps\": 20, "
+                                    "\"kept_per_block\": 128 in run.json\n"));
+  const auto slowest = MakePlan(OnLinks(3, 0.1, 0.1));
+  ASSERT_TRUE(slowest.ok()) << slowest.status();
+  EXPECT_THAT(slowest->text, HasSubstr("\non these links one worker alone learns faster\n"));
+}
+
+TEST(PlanTest, RefusesMoreWorkersThanAggregatorTakes) {
+  EXPECT_TRUE(MakePlan(OnLinks(4096, 100, 500)).ok());
+  const testing::ScratchFolder folder;
+  nlohmann::json config =
+      nlohmann::json::parse(ReadTextFile(Report1B2("deltas").model, 1 << 20).value());
+  config["hidden_size"] = 8192;
+  config["intermediate_size"] = 28672;
+  config["num_attention_heads"] = config["num_key_value_heads"] = 64;
+  config["num_hidden_layers"] = 80;
+  PlanOptions large = OnLinks(4096, 100, 500);
+  large.model = folder.File("config.json");
+  ASSERT_TRUE(WriteFileAtomically(large.model, config.dump()).ok());
+  const absl::Status status = MakePlan(large).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("--workers: max_workers: the header of a round"),
+                                      HasSubstr("set max_workers to at most ")));
+}
+
+TEST(PlanTest, HasNoSpeedUpWithoutMeasurement) {
+  PlanOptions cut = OnLinks(3, 10, 50);
+  cut.kept_votes = 64;  // measured were whole results
+  PlanOptions differing = OnLinks(3, 10, 50);
+  differing.step_seconds = {4, 8};  // alone is which of the two?
+  for (const PlanOptions& options : {OnLinks(9, 10, 50), cut, differing}) {
+    const nlohmann::json plan = JsonOf(options);
+    EXPECT_FALSE(plan.contains("speed_up"));
+    EXPECT_FALSE(plan.contains("fastest"));
+  }
 }
 
 TEST(PlanTest, HasTheOtherMethodBesideIt) {
