@@ -68,6 +68,10 @@ class PythonShardedTest(ProcessTest):
         self.assertEqual([given[0], given[2]], [given[1], given[3]], "processes of one part of the model's rows read the same")
         self.assertFalse(set(given[0]) & set(given[2]))
 
+    def test_hsdp(self):
+        given = sum(self.train_beside_a_worker_in_cpp("--replicas", 2, "--own", dp=4, samples_per_worker=8), [])
+        self.assertEqual(len(set(given)), len(given), "a sample is read by one process")
+
     def test_pipeline(self):
         self.workspace.model |= {"num_hidden_layers": 2, "tie_word_embeddings": False}
         aggregator = self.create_run(rounds=12, start_workers=2, min_workers=2)
@@ -102,13 +106,13 @@ class PythonShardedTest(ProcessTest):
         native = self.workspace.start_worker("native", aggregator.grpc)
         state_dir = self.workspace.folder / "state"
         moments = []
-        for dp, tp in ((2, 1), (2, 2), (1, 2)):
-            ranks = self.start_sharded(aggregator, "--own", "--state_dir", state_dir, "--stop_at", 3, dp=dp, tp=tp)
+        for dp, tp, replicas in ((2, 1, 1), (2, 2, 1), (4, 1, 2), (1, 2, 1)):
+            ranks = self.start_sharded(aggregator, "--own", "--state_dir", state_dir, "--stop_at", 3, "--replicas", replicas, dp=dp, tp=tp)
             for rank in ranks:
                 self.assertEqual(rank.exit_code(), 0, rank.log())
                 self.assertNotIn("begins anew", rank.log())
             moments.append(ranks[0].summary()["moments"])
-        self.assertEqual([begun > 0 for begun in moments], [False, True, True], "the inner optimizer continues")
+        self.assertEqual([begun > 0 for begun in moments], [False, True, True, True], "the inner optimizer continues")
         single = self.start_single(aggregator, state_dir)
         self.finish([single, native])  # equal state hashes
         self.assertNotIn("begins anew", single.log())

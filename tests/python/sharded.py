@@ -19,21 +19,30 @@ IN_LAYER = {f"{part}.{name}_proj": style() for part, names, style in (
 
 
 def shard(model, mesh):
-    """Over the mesh's dimension dp by FSDP2, and over tp, if it has one, by columns and rows."""
+    """Over the mesh's dimension dp by FSDP2, and over tp, if it has one, by columns and rows; or replicated and sharded (HSDP)."""
+    data = mesh["dp"] if "dp" in mesh.mesh_dim_names else mesh
     for layer in model.model.layers:
         if "tp" in mesh.mesh_dim_names:
             parallelize_module(layer, mesh["tp"], IN_LAYER)
             layer.self_attn.heads //= mesh["tp"].size()
             layer.self_attn.kv_heads //= mesh["tp"].size()
-        fully_shard(layer, mesh=mesh["dp"])
-    fully_shard(model, mesh=mesh["dp"])
+        fully_shard(layer, mesh=data)
+    fully_shard(model, mesh=data)
     return model
+
+
+def mesh_of(args):
+    if args.replicas > 1:
+        return init_device_mesh(args.device, (args.replicas, args.dp // args.replicas), mesh_dim_names=("replicate", "shard"))
+    shape = (args.dp, args.tp) if args.tp > 1 else (args.dp,)
+    return init_device_mesh(args.device, shape, mesh_dim_names=("dp", "tp")[:len(shape)])
 
 
 def main():
     parser = flags_of_a_rank()
     parser.add_argument("--dp", type=int, required=True)
     parser.add_argument("--tp", type=int, default=1)
+    parser.add_argument("--replicas", type=int, default=1, help="of the whole module, each of which is sharded")
     parser.add_argument("--device", default="cpu", help="one process has the GPU: --dp 1")
     parser.add_argument("--save")
     parser.add_argument("--signs", action="store_true")
@@ -48,12 +57,12 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(args.rank)  # modules begin differently
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if args.device == "cuda" else "gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.dp * args.tp)
-    mesh = init_device_mesh(args.device, (args.dp, args.tp) if args.tp > 1 else (args.dp,), mesh_dim_names=("dp", "tp")[:1 + (args.tp > 1)])
+    mesh = mesh_of(args)
     model = shard(Llama(json.loads(pathlib.Path(args.config).read_text())).to(args.device), mesh)
     text = Text(args.text, 16)
     hashes, steps = [], 0
     run = distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,
-                               data_mesh=None if args.no_data_mesh else mesh["dp"], fingerprint=distro_train.fingerprint_of_tokens(args.text))
+                               data_mesh=None if args.no_data_mesh or args.replicas > 1 else mesh["dp"], fingerprint=distro_train.fingerprint_of_tokens(args.text))
     with contextlib.nullcontext() if args.bare else run:
         optimizer = distro_train.Optimizer(run, None if args.signs or args.own else sgd if args.sgd else
                                            lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
