@@ -28,7 +28,7 @@ class EndOfProcess {
     failure_.Update(std::move(status));
   }
 
-  // What a server that did not start has said is over with it.
+  // What a server has said is over with it.
   void ForgetFailure() {
     absl::MutexLock lock(&mu_);
     failure_ = absl::OkStatus();
@@ -60,6 +60,12 @@ class EndOfProcess {
   bool signalled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
+// Whether one that may be a standby waits after this: another one leads, or the bucket is away.
+bool WaitsAfter(const absl::Status& status, const AggregatorOptions& options) {
+  const std::string reason = ReasonOf(status);
+  return options.standby && (reason == "fenced" || reason == "disk");
+}
+
 // null: asked to stop before it served.
 absl::StatusOr<std::unique_ptr<AggregatorServer>> StartServer(const AggregatorOptions& options,
                                                               EndOfProcess* end, Log* log) {
@@ -74,12 +80,22 @@ absl::StatusOr<std::unique_ptr<AggregatorServer>> StartServer(const AggregatorOp
         options, Clock::Real(), log, [end](absl::Status s) { end->End(std::move(s)); },
         Disk::Real(), stopped);
     if (!server.ok() && stopped()) return nullptr;
-    // Another one that waited was faster, or the bucket is away.
-    const std::string reason = ReasonOf(server.status());
-    if (!options.standby || (reason != "fenced" && reason != "disk")) return server;
+    if (server.ok() || !WaitsAfter(server.status(), options)) return server;
     log->Warning("standby: not taken over", {{"reason", server.status()}});
     end->ForgetFailure();
   }
+}
+
+// Serves the run until a signal or a failure; OK: a signal.
+absl::Status Serve(const AggregatorOptions& options, EndOfProcess* end, Log* log) {
+  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<AggregatorServer> server, StartServer(options, end, log));
+  if (server == nullptr) return absl::OkStatus();
+  const absl::Status ended = end->Wait();
+  log->Info("stopping", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
+  if (!ended.ok()) return ended;
+  server->Drain();
+  server->AwaitDrained();
+  return end->failure();
 }
 
 absl::StatusOr<int> Run(const AggregatorOptions& options) {
@@ -97,17 +113,11 @@ absl::StatusOr<int> Run(const AggregatorOptions& options) {
                         {"suspect_after", absl::FormatDuration(options.SuspectAfter())},
                         {"lease", absl::FormatDuration(options.lease)},
                         {"drain_grace", absl::FormatDuration(options.drain_grace)}});
-  DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<AggregatorServer> server,
-                          StartServer(options, &end, &log));
-  if (server == nullptr) return 0;
-  absl::Status ended = end.Wait();
-  log.Info("stopping", {{"reason", ended.ok() ? "signal" : ended.ToString()}});
-  if (ended.ok()) {
-    server->Drain();
-    server->AwaitDrained();
-    ended = end.failure();
+  absl::Status ended = Serve(options, &end, &log);
+  while (WaitsAfter(ended, options) && !end.signalled()) {
+    end.ForgetFailure();
+    ended = Serve(options, &end, &log);
   }
-  server.reset();
   log.Info("stopped");
   if (!ended.ok()) return ended;
   return 0;

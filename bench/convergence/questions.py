@@ -309,3 +309,15 @@ def together(lab):
             variants += [("W = 3, All-Reduce, AdamW", (3, adamw.having(tokens=3 * 512))), ("W = 3, H = 5, K = 128, momentum 0.8", (3, local(3, 5, 128, mu=0.8)))]
         variants += [(f"W = {workers}, H = {h}, K = {k}", (workers, local(workers, h, k))) for h, k in pairs]
     return table(["workers", "rate", "held-out loss", "share of the gain", "times the steps of one alone", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
+
+
+@question
+def cohorts(lab):
+    """32 workers with 128 tokens each a step, of which in each round only some send, or which send less, or which are 4 sites of 8 machines. 600
+    steps, H = 5, text read once, one rate."""
+    base = deltas(5, 128, lr=8e-3, beta=0.8, mu=0.9, workers=32, tokens=4096, text=LONG_TEXT, floor=0, warmup=50, steps=600)
+    some = base.having(miss=0.875)
+    variants = [("all send, K = 128", base), ("all send, K = 16", base.having(k=16)), ("one of eight sends, K = 128", some),
+                ("the same, decay of the buffer 0.9", some.having(beta=0.9)), ("the same, decay 0.97", some.having(beta=0.97)),
+                ("4 sites of 8 machines as workers, K = 128", base.having(workers=4))]
+    return table(["workers", "held-out loss", "received a worker and step"], rows_of(lab, variants, lambda run: [loss_of(lab, run), traffic_of(lab, run)[1]]))
