@@ -35,8 +35,8 @@ def main():
     parser.add_argument("--sft", action="store_true", help="by trl.SFTTrainer")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    settings = {"output_dir": options.out, "use_cpu": True, "save_strategy": "steps", "save_steps": 6, "save_only_model": True,
-                "report_to": "none", "disable_tqdm": True, "logging_steps": 1, "per_device_train_batch_size": 1, "bf16": options.bf16,
+    settings = {"output_dir": options.out, "use_cpu": True, "save_strategy": "steps", "save_steps": 6, "report_to": "none",
+                "disable_tqdm": True, "logging_steps": 1, "per_device_train_batch_size": 2, "bf16": options.bf16,
                 "eval_strategy": "steps", "eval_steps": 5}
     tokenizer = models.byte_tokenizer()
     if options.sft:
@@ -50,11 +50,13 @@ def main():
     model = WRAPPED[options.wrapped](models.qwen(tokenizer, seed=args.process_index))
     with distro_train.connect(options.aggregator, insecure=True, name="processes", model=model, fingerprint="lines", timeout=60) as run:
         trainer = make(run=run, model=model, args=args, **more)
+        trainer.evaluate()
         trainer.train()
         trainer.save_model(str(pathlib.Path(options.out) / "trained"))
         if trainer.is_world_process_zero():
             print("steps:", trainer.state.global_step, "done:", run.done)
             print("losses:", *[line["loss"] for line in trainer.state.log_history if "loss" in line])
+            print("held out:", run.summary()["last_evaluation_loss"])
             print("evaluated:", *[line["eval_loss"] for line in trainer.state.log_history if "eval_loss" in line])
     torch.distributed.destroy_process_group()
 

@@ -153,7 +153,7 @@ class SeveralProcessesTest(ExampleTest):
 
     def setUp(self):
         super().setUp()
-        self.run_json = self.workspace.write_run(workers="python", rounds=8, warmup_rounds=1, peak_learning_rate=0.02)
+        self.run_json = self.workspace.write_run(workers="python", rounds=8, warmup_rounds=1, peak_learning_rate=0.02, samples_per_worker=8)
         distro_train.save_initial(models.qwen(models.byte_tokenizer()), str(self.workspace.folder / "initial"),
                                   outside=["model.embed_tokens.weight"])
 
@@ -169,11 +169,11 @@ class SeveralProcessesTest(ExampleTest):
         self.assertEqual(script.exit_code(), 0, script.log())
         return dict(line.split(": ", 1) for line in script.out_path.read_text().splitlines() if ": " in line), out
 
-    def loss_of(self, folder):
-        """Of a saved model, for the samples that Trainer evaluates on."""
+    def loss_of(self, folder, samples):
+        """Of a saved model."""
         model = transformers.AutoModelForCausalLM.from_pretrained(folder)
         with torch.no_grad():
-            return model(**transformers.default_data_collator([Lines(16)[index] for index in range(16)])).loss.item()
+            return model(**transformers.default_data_collator([Lines()[index] for index in samples])).loss.item()
 
     def numbers(self, text):
         return [float(number) for number in text.split()]
@@ -194,7 +194,9 @@ class SeveralProcessesTest(ExampleTest):
             evaluated = self.numbers(said["evaluated"])
             self.assertEqual(len(evaluated), 4, "every five of 16 steps, and at the end")
             for saved in ("trained", "checkpoint-16"):
-                self.assertAlmostEqual(self.loss_of(out / saved), evaluated[-1], places=4, msg=f"{wrapped}: {saved}")
+                self.assertAlmostEqual(self.loss_of(out / saved, range(16)), evaluated[-1], places=4, msg=f"{wrapped}: {saved}")
+            self.assertAlmostEqual(self.loss_of(out / "trained", range(190, 200)), float(said["held out"]), places=4,
+                                   msg="of the samples that run.json holds out, whose last batch is smaller")
 
     def test_of_another_package(self):
         alone, parts = (self.losses(self.train(wrapped, "--sft", processes=processes)[0]) for wrapped, processes in (("alone", 1), ("fsdp", 2)))
@@ -203,9 +205,13 @@ class SeveralProcessesTest(ExampleTest):
             self.assertAlmostEqual(own, wanted, delta=0.1)
 
     def test_autocast(self):
-        exact, rounded = (self.losses(self.train("ddp", *flags)[0]) for flags in ([], ["--bf16"]))
-        self.assertNotEqual(exact[0], rounded[0])
-        self.assertAlmostEqual(exact[0], rounded[0], places=1)
+        for wrapped in ("ddp", "fsdp"):
+            said, out = self.train(wrapped, "--bf16")
+            self.assertLess(self.losses(said)[-1], 5.4)
+            for name, samples in (("evaluated", range(16)), ("held out", range(190, 200))):
+                rounded, exact = self.numbers(said[name])[-1], self.loss_of(out / "trained", samples)
+                self.assertNotAlmostEqual(rounded, exact, places=5, msg=f"{wrapped}: {name}")
+                self.assertAlmostEqual(rounded, exact, delta=0.1)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,12 @@ class Run:
 
     @property
     def processes(self) -> int:
-        """Those of this worker that read different samples."""
+        """Those of this worker."""
+        return self._ranks.size
+
+    @property
+    def readers(self) -> int:
+        """Its processes that read different samples."""
         return self._ranks.data_size
 
     @property

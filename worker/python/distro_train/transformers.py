@@ -23,7 +23,6 @@ import torch
 import transformers
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
-from ._library import unwrapped
 from ._optimizer import Optimizer
 from ._run import Run
 
@@ -47,7 +46,8 @@ class RunTrainerMixin:
     deltas and the scheduler, given or of TrainingArguments, acts on it.
 
     Of several processes, which torchrun starts, each makes TrainingArguments first, and gives `connect`
-    and this class the same module: DistributedDataParallel(model), or one of fully_shard.
+    and this class the same module: DistributedDataParallel(model), or one of fully_shard. Each calls what
+    saves.
 
     per_device_train_batch_size divides a process's part of the samples_per_worker of run.json; gradients
     are accumulated over a step. Logging, evaluation, saving, bf16, gradient checkpointing and torch_compile are
@@ -82,15 +82,15 @@ class RunTrainerMixin:
         ends = _EndsWithRun(run, limited=args.max_steps > 0)
         if args.max_steps <= 0:
             args.max_steps = max(1, run.rounds_left() * run.config.get("local_steps", 1))
+        self._given = model
         super().__init__(  # type: ignore[call-arg]
             *positional,
-            model=unwrapped(model),
+            model=_inside(model),
             args=args,
             optimizers=(self._step, scheduler),
             callbacks=[ends, *(callbacks or [])],
             **named,
         )
-        self.model_wrapped = model
 
     def get_train_dataloader(self) -> _Batches:
         """The batches of this worker's steps."""
@@ -99,29 +99,36 @@ class RunTrainerMixin:
         return _Batches(self.run, loader.dataset, loader.collate_fn, size, self._loss_of)
 
     def _wrap_model(self, model: torch.nn.Module, training: bool = True, dataloader: Any = None) -> torch.nn.Module:
-        """With autocast and compilation, which are all that evaluation_mode leaves: the processes of the module that
-        connect got share gradients already."""
-        if not training:
-            return model
-        prepared: torch.nn.Module = self.accelerator.prepare_model(  # type: ignore[attr-defined]
-            model, device_placement=False, evaluation_mode=True
+        """Trainer would wrap the module once more, although its processes share their gradients already."""
+        if self.run.processes == 1:
+            wrapped: torch.nn.Module = super()._wrap_model(model, training, dataloader)  # type: ignore[misc]
+            return wrapped
+        # Sets up autocast, as for a module that is only evaluated.
+        self.accelerator.prepare_model(  # type: ignore[attr-defined]
+            self.model,  # type: ignore[attr-defined]
+            device_placement=False,
+            evaluation_mode=True,
         )
-        return prepared
+        return self._given if training else model
 
-    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Trainer's save_model; every process calls it, and rank 0 writes whole tensors."""
-        if not self.run.in_parts:
-            super().save_model(output_dir, _internal_call)  # type: ignore[misc]
-            return
-        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        self._save(output_dir, state_dict=get_model_state_dict(self.model, options=options))  # type: ignore[attr-defined]
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        """Trainer's, in every process; rank 0 writes whole tensors."""
+        if self.run.in_parts and state_dict is None:
+            options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+            state_dict = get_model_state_dict(self.model, options=options)  # type: ignore[attr-defined]
+        super()._save(output_dir, state_dict)  # type: ignore[misc]
 
     def _loss_of(self, batch: Any) -> torch.Tensor:
-        loss: torch.Tensor = self.prediction_step(  # type: ignore[attr-defined]
-            self.model,  # type: ignore[attr-defined]
-            batch,
-            prediction_loss_only=True,
-        )[0]
+        args = self.args  # type: ignore[attr-defined]
+        averaged, args.average_tokens_across_devices = args.average_tokens_across_devices, False  # of this batch alone
+        try:
+            loss: torch.Tensor = self.prediction_step(  # type: ignore[attr-defined]
+                self.model,  # type: ignore[attr-defined]
+                batch,
+                prediction_loss_only=True,
+            )[0]
+        finally:
+            args.average_tokens_across_devices = averaged
         return loss
 
     def training_step(self, *positional: Any, **named: Any) -> torch.Tensor:
@@ -189,6 +196,7 @@ class _Batches:
         self._dataset = dataset
         self._collate = collate
         self._size = size
+        self._of_step = run.config["samples_per_worker"] // run.processes // size
         self._loss_of = loss_of
 
     def __iter__(self) -> Iterator[Any]:
@@ -196,12 +204,21 @@ class _Batches:
             yield from (batch for _, batch in parts)
 
     def _parts(self, samples: list[Any]) -> list[tuple[int, Any]]:
-        """The batches of a step, each with its number of samples."""
+        """The batches of a step, each with its number of samples. The last samples that are held out may make fewer:
+        some that count as no samples fill up, because a forward may wait for those of the other processes."""
         parts = [samples[first : first + self._size] for first in range(0, len(samples), self._size)]
-        return [(len(part), self._collate(part)) for part in parts]
+        batches = [(len(part), self._collate(part)) for part in parts]
+        return batches + [(0, batches[0][1])] * (self._of_step - len(batches))
 
     def _mean_loss(self, parts: list[tuple[int, Any]]) -> float:
-        return sum(size * self._loss_of(batch).item() for size, batch in parts) / sum(size for size, _ in parts)
+        losses = [(size, self._loss_of(batch).item()) for size, batch in parts]
+        return sum(size * loss for size, loss in losses) / sum(size for size, _ in losses)
+
+
+def _inside(model: torch.nn.Module) -> torch.nn.Module:
+    """The module in DistributedDataParallel, which has the model's configuration; another one as it is."""
+    wrappers = (one for one in model.modules() if isinstance(one, torch.nn.parallel.DistributedDataParallel))
+    return next((one.module for one in wrappers), model)
 
 
 def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
@@ -215,15 +232,24 @@ def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
             f"args: this is one of {args.world_size} processes, and connect saw {run.processes}: make "
             "TrainingArguments before connect"
         )
-    samples, size = run.config["samples_per_worker"] / run.processes, args.per_device_train_batch_size
+    if run.readers != run.processes:
+        raise ValueError("data_mesh: all processes of a Trainer read different samples: leave it out of connect")
+    if run.processes > 1 and args.torch_compile:
+        raise ValueError("args.torch_compile: with several processes compile the module before connect")
+    if run.config["samples_per_worker"] % run.processes != 0:
+        raise ValueError(
+            f"args: the {run.config['samples_per_worker']} samples of a step do not divide over {run.processes} "
+            "processes: start as many as divide samples_per_worker of run.json"
+        )
+    samples, size = run.config["samples_per_worker"] // run.processes, args.per_device_train_batch_size
     if samples % size != 0:
         raise ValueError(
-            f"args.per_device_train_batch_size: {size} does not divide the {samples:g} samples of a step and process"
+            f"args.per_device_train_batch_size: {size} does not divide the {samples} samples of a step and process"
         )
     if args.gradient_accumulation_steps not in (1, samples // size):
         raise ValueError(
             f"args.gradient_accumulation_steps: {args.gradient_accumulation_steps} batches of {size} are not the "
-            f"{samples:g} samples of a step and process: leave it out"
+            f"{samples} samples of a step and process: leave it out"
         )
     held = {id(parameter) for parameter in model.parameters()}
     for name, parameter in run.named_parameters.items():
