@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
 #include "common/base/file.h"
+#include "common/base/output_path.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/net/http/http_endpoint.h"
@@ -63,11 +64,6 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartLoadingHttp(const std::string
        })});
 }
 
-absl::Status CheckListenFlag(absl::string_view flag, const std::string& given) {
-  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(given));
-  return Annotate(ListeningSockets::Open(address.first, address.second).status(), flag);
-}
-
 // A function that forwards only the first call.
 std::function<void(absl::Status)> Once(std::function<void(absl::Status)> call) {
   auto called = std::make_shared<std::atomic<bool>>(false);
@@ -94,6 +90,7 @@ struct AggregatorServer::Impl {
 
   absl::Status OpenCredentials();
   absl::Status OpenHost(Disk* disk, std::function<void(absl::Status)> on_fatal);
+  absl::Status CheckOtherPorts() const;
   absl::Status CheckRun(RunStore* store);
   absl::Status InDataDir(const absl::Status& status) const;
   absl::Status StartHttp();
@@ -164,14 +161,17 @@ absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
     disk = bucket_disk.get();
   }
   // Reading, and fetching from a bucket, may take minutes: a supervisor must not end it meanwhile.
-  const auto loading = StartLoadingHttp(options.http);
+  auto loading = StartLoadingHttp(options.http);
   // What prevents this start must not end the aggregator that serves the run.
   const auto check = [&](RunStore* store) -> absl::Status {
+    if (!loading.ok()) loading = StartLoadingHttp(options.http);
     DISTRO_RETURN_IF_ERROR(loading.status());
+    DISTRO_RETURN_IF_ERROR(CheckOtherPorts());
     DISTRO_RETURN_IF_ERROR(GrpcEndpoint::CheckOpenFiles());
-    DISTRO_RETURN_IF_ERROR(CheckListenFlag("--listen", options.listen));
-    if (!options.objects.empty())
-      DISTRO_RETURN_IF_ERROR(CheckListenFlag("--objects", options.objects));
+    if (!options.port_file.empty()) {
+      const absl::Status written = TryOutputFile(options.port_file);
+      if (!written.ok()) return Annotate(written, "--port_file");
+    }
     return CheckRun(store);
   };
   DISTRO_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
@@ -230,6 +230,15 @@ std::vector<prometheus::MetricFamily> AggregatorServer::Impl::AllMetrics() {
   return families;
 }
 
+// Besides --http, at which this start listens already.
+absl::Status AggregatorServer::Impl::CheckOtherPorts() const {
+  absl::StatusOr<std::unique_ptr<HttpEndpoint>> objects_port = nullptr;
+  if (!options.objects.empty()) objects_port = StartLoadingHttp(options.objects);
+  if (!objects_port.ok()) return Annotate(objects_port.status(), "--objects");
+  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
+  return Annotate(ListeningSockets::Open(address.first, address.second).status(), "--listen");
+}
+
 absl::Status AggregatorServer::Impl::CheckRun(RunStore* store) {
   if (options.run.empty()) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(const std::string json, ReadTextFile(options.run, kMaxRunJsonBytes));
@@ -239,7 +248,8 @@ absl::Status AggregatorServer::Impl::CheckRun(RunStore* store) {
     to_create = *std::move(config);
     return absl::OkStatus();
   }
-  return InDataDir(store->CreateRunFromFolder(*config, options.model));  // the same: OK
+  // Creates nothing: compares with the run that is there.
+  return InDataDir(store->CreateRunFromFolder(*config, options.model));
 }
 
 absl::Status AggregatorServer::Impl::LoadRun() {

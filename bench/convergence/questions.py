@@ -280,13 +280,13 @@ def together(lab):
         return climb(lab, run, {"lr": RATES} | (DECAYS if run.method == "adamw" else {}))[0]
 
     def alone_for(loss):
-        """From runs of one alone of other lengths; between two, the logarithm of the steps is linear in the loss. None: more than the longest."""
+        """From runs of one alone of other lengths; between two, the logarithm of the steps is linear in the loss."""
         lengths = [muon.having(tokens=512, steps=steps) for steps in (1500, 3000, 6000, 9000, 12000, 24000)]
         points = [(run.steps, lab.losses([best(run)])[0]) for run in lengths]
         for (few, high), (many, low) in zip(points, points[1:]):
             if low <= loss <= high:
-                return few * (many / few) ** ((high - loss) / (high - low)) / long["steps"]
-        return None
+                return f"{few * (many / few) ** ((high - loss) / (high - low)) / long['steps']:.1f}"
+        return f"< {points[0][0] / long['steps']:g}" if loss > points[0][1] else f"> {points[-1][0] / long['steps']:g}"
 
     def local(workers, h, k, mu=0.9):
         return deltas(h, k, lr=8e-3 if h > 1 else 1.6e-2, beta=0.8, mu=mu, workers=workers, tokens=512 * workers, **long)
@@ -295,8 +295,7 @@ def together(lab):
         workers, run = at
         chosen = best(run)
         (loss,), (alone,), (reduced,) = (lab.losses([one]) for one in (chosen, best(muon.having(tokens=512)), best(muon.having(tokens=512 * workers))))
-        times = alone_for(loss)
-        worth = f"{times:.1f}" if times else "more"
+        worth = alone_for(loss)
         if run.method != "deltas":  # one process, whatever it stands for: it sends nothing
             return [f"{chosen.lr:g}", f"{loss:.3f}", "", worth, "", ""]
         bits = (f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))

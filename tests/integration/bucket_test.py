@@ -268,21 +268,39 @@ class FaultsTest(BucketTest):
         self.assertEqual(process.exit_code(), 3)
         self.assertIn("ignores If-None-Match", process.log())
 
+    def start_that_fails(self, name, code, what, *flags, **places):
+        places = {"data_dir": self.workspace.folder / name, **places}
+        process = self.workspace.start(name, self.workspace.aggregator_command(*self.log, *flags, **places))
+        self.assertEqual(process.exit_code(), code, process.log())
+        self.assertRegex(process.log(), what)
+
+    def start_with_other_run(self, name):
+        run = ("--run", self.workspace.write_run(rounds=ROUNDS, seed=77), "--model", self.workspace.folder / "model")
+        self.start_that_fails(name, 3, "--data_dir: .*has another configuration .seed: 7 -> 77", *run)
+
     def test_ends_nobody_by_a_start_that_fails(self):
         first = self.create(round_deadline="60s")
-        model = self.workspace.folder / "model"
         workers = self.start_workers()
         first.await_round(2)
-        starts = (("listen", (), {"listen": self.address}, 1, "--listen: cannot listen on .* in use"),
-                  ("objects", ("--objects", self.address), {}, 1, "--objects: cannot listen on .* in use"),
-                  ("run", ("--run", self.workspace.write_run(rounds=ROUNDS, seed=77), "--model", model), {}, 3, "--data_dir: .*has another configuration .seed: 7 -> 77"))
-        for name, flags, places, code, what in starts:
-            command = self.workspace.aggregator_command("--port_file", self.workspace.folder / "none", *self.log, *flags,
-                                                        data_dir=self.workspace.folder / name, **places)
-            process = self.workspace.start(name, command)
-            self.assertEqual(process.exit_code(), code, process.log())
-            self.assertRegex(process.log(), what)
+        own = self.workspace.hold_address()
+        self.start_that_fails("listen", 1, "--listen: cannot listen on .* in use", listen=self.address)
+        self.start_that_fails("objects", 1, "--objects: .*cannot listen on .* in use", "--objects", self.address)
+        self.start_that_fails("twice", 1, "--listen: cannot listen on .* in use", "--objects", own, listen=own)
+        self.start_that_fails("http", 1, "HTTP: cannot listen on .* in use", "--http", self.address)
+        self.start_that_fails("ports", 2, "--port_file: .*nowhere", "--port_file", self.workspace.folder / "nowhere/ports")
+        self.start_with_other_run("run")
         self.expect_whole(first, workers)
+
+    def test_keeps_no_standby_waiting_by_starts_that_fail(self):
+        first = self.create(*STANDBY)
+        standby = self.workspace.start("standby", self.workspace.aggregator_command(
+            *self.log, *STANDBY, data_dir=self.workspace.folder / "standby", listen=self.address))
+        standby.find("standby: another aggregator leads")
+        first.kill()
+        attempts = itertools.takewhile(lambda _: "taking over" not in standby.log(), range(12))
+        for attempt in attempts:
+            self.start_with_other_run(f"run{attempt}")
+        self.assertIn("taking over", standby.log())
 
     def test_of_two_aggregators_one_goes_on(self):
         """Both believe to lead the run, as after a partition: the first is fenced, and nothing is lost."""

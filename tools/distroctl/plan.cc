@@ -79,6 +79,8 @@ absl::StatusOr<v1::RunConfig> RunOf(const PlanOptions& o) {
     config.set_download(v1::DOWNLOAD_MODE_TOP);
     config.set_kept_votes_per_block(o.kept_votes);
   }
+  if (o.window_seconds > 0 && method.local_steps)
+    config.mutable_round_window()->set_seconds(static_cast<int64_t>(std::ceil(o.window_seconds)));
   if (o.overlap.has_value()) config.set_overlap(*o.overlap ? 1 : 0);
   return CompleteRunConfig(std::move(config));
 }

@@ -85,8 +85,8 @@ Command PlanCommand(const Console* console) {
       .help =
           R"(A round is H steps and one exchange. Tables are per step and compare H and K of deltas with signs. GAIN KEPT is the
 share of All-Reduce's gain over one worker alone that is kept, SPEED-UP how many times as fast as one alone the run learns
-on these links; both were measured with a small model and up to 8 workers (docs/learning.md). Formulas and sources:
-docs/tools.md, "plan". Results have the largest size that they can have; where workers agree they are smaller.
+on these links. Both were measured with a small model, 3 and 8 workers and muon_momentum 0.9 (docs/learning.md); other
+numbers of workers up to 8 are estimated from them. Formulas and sources: docs/tools.md, "plan". Results have the largest size that they can have; where workers agree they are smaller.
 Memory is what a worker plans at its start for the rank that needs most. A strategy fits if 1 GB is left for CUDA and NCCL;
 if none fits, the exit code is 5. What the aggregator and the archiver need follows from measurements (docs/performance.md,
 "Aggregator under load"); --output helm writes it as values of the chart. distroctl bench-link measures the link itself.

@@ -68,7 +68,9 @@ absl::StatusOr<bool> BucketDisk::Restore() {
 absl::StatusOr<FetchedRun> BucketDisk::Fetch() {
   if (!store_checked_) DISTRO_RETURN_IF_ERROR(CheckStore(bucket_));
   store_checked_ = true;
-  if (heartbeat_ == nullptr && leader_.interval > absl::ZeroDuration()) {
+  // One that does not lead yet, and has not claimed to as a standby does, keeps no other from it.
+  const bool leads = leader_.patience > absl::ZeroDuration() || !epoch_sha256().empty();
+  if (heartbeat_ == nullptr && leads && leader_.interval > absl::ZeroDuration()) {
     heartbeat_ = std::make_unique<LeaderHeartbeat>(
         *bucket_, [this] { return epoch_sha256(); }, leader_, log_);
   }

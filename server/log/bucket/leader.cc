@@ -104,9 +104,10 @@ void LeaderHeartbeat::Run() {
       written_ = text;
       answered = now;
     } else if (options_.patience > absl::ZeroDuration() && now - answered > options_.patience) {
-      return options_.on_fenced(absl::UnavailableError(
+      return options_.on_fenced(ErrorWithReason(
+          absl::StatusCode::kUnavailable, "disk",
           absl::StrCat("no answer of the bucket for ", absl::FormatDuration(options_.patience),
-                       ", another aggregator may serve the run: start again: ", status.message())));
+                       ", another aggregator may serve the run: ", status.message())));
     }
     absl::MutexLock lock(&mu_);
     if (mu_.AwaitWithTimeout(absl::Condition(&stopping_), options_.interval)) return;

@@ -32,7 +32,7 @@ struct LeaderOptions {
   absl::Duration interval = absl::ZeroDuration();
   // So long without an answer of the bucket, and another process may lead; 0: none waits.
   absl::Duration patience = absl::ZeroDuration();
-  // Called at most once, from another thread: "fenced", or Unavailable after `patience`.
+  // Called at most once, from another thread: "fenced", or reason "disk" after `patience`.
   std::function<void(absl::Status)> on_fenced = nullptr;
 };
 

@@ -441,11 +441,13 @@ TEST(PlanTest, NamesTheFastestChoice) {
   const auto slow = MakePlan(OnLinks(3, 2, 10));
   ASSERT_TRUE(slow.ok()) << slow.status();
   EXPECT_EQ(slow->json["fastest"]["local_steps"], 20);
-  EXPECT_THAT(slow->text, HasSubstr("\nlearns fastest on these links: \"local_steps\": 20, "
-                                    "\"kept_per_block\": 128 in run.json\n"));
+  EXPECT_THAT(slow->text, HasSubstr("\nof these deltas the fastest: \"local_steps\": 20, "
+                                    "\"kept_per_block\": 128\n"));
   const auto slowest = MakePlan(OnLinks(3, 0.1, 0.1));
   ASSERT_TRUE(slowest.ok()) << slowest.status();
-  EXPECT_THAT(slowest->text, HasSubstr("\non these links one worker alone learns faster\n"));
+  EXPECT_THAT(slowest->text,
+              HasSubstr("\non these links one worker alone learns faster than these deltas\n"));
+  EXPECT_FALSE(slowest->json.contains("fastest"));
 }
 
 TEST(PlanTest, RefusesMoreWorkersThanAggregatorTakes) {
@@ -464,6 +466,29 @@ TEST(PlanTest, RefusesMoreWorkersThanAggregatorTakes) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("--workers: max_workers: the header of a round"),
                                       HasSubstr("set max_workers to at most ")));
+}
+
+TEST(PlanTest, CountsRangesOfSamplesOfAWindow) {
+  PlanOptions options = OnLinks(200, 100, 500);
+  options.local_steps = 60;
+  options.step_seconds = {4, 8};
+  const nlohmann::json fixed = JsonOf(options);
+  options.window_seconds = 240;
+  EXPECT_GT(Number(JsonOf(options), "header_bytes"), 2 * Number(fixed, "header_bytes"));
+}
+
+TEST(PlanTest, NamesNoFastestDeltasForSigns) {
+  PlanOptions signs = OnLinks(3, 10, 50);
+  signs.method = "signs";
+  EXPECT_FALSE(JsonOf(signs).contains("fastest"));
+}
+
+TEST(PlanTest, KeepsThePlannedChoiceUnlessAnotherIsClearlyFaster) {
+  PlanOptions planned = OnLinks(8, 1e6, 1e6);
+  planned.local_steps = 20;
+  EXPECT_EQ(JsonOf(planned)["fastest"]["local_steps"], 5) << "with every position";
+  planned = OnLinks(3, 1e6, 1e6);  // 2.6 and 2.7
+  EXPECT_EQ(JsonOf(planned)["fastest"]["kept_per_block"], 128);
 }
 
 TEST(PlanTest, HasNoSpeedUpWithoutMeasurement) {
