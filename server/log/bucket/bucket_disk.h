@@ -41,7 +41,7 @@ class BucketDisk final : public Disk {
   ~BucketDisk() override;
 
   // Checks the store, and copies into the folder what it lacks. After the epoch was raised it also
-  // deletes objects that the run no longer has.
+  // writes the heartbeat from now on, and deletes objects that the run no longer has.
   absl::StatusOr<bool> Restore() override;
 
   absl::Status CreateFolder(const std::string& path) override;
