@@ -47,8 +47,8 @@ class RunStore {
   // Takes the lock, reads the run if there is one, verifies the snapshots' SHA-256, and raises the
   // epoch (epoch_file.h). That ends another process that serves the run, so `check` is asked just
   // before, and its error is returned. FailedPrecondition: another process uses the folder, or a
-  // file is of a newer version. DataLoss: a file is damaged; the message names it and the remedy. Reason "disk": the
-  // folder cannot be written. `disk`, `clock` and `log` are borrowed.
+  // file is of a newer version. DataLoss: a file is damaged; the message names it and the remedy.
+  // Reason "disk": the folder cannot be written. `disk`, `clock` and `log` are borrowed.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& data_dir, Disk* disk,
                                                         const Clock* clock, Log* log,
                                                         const StartCheck& check = nullptr);

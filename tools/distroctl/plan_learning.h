@@ -1,5 +1,6 @@
 // What workers of a run of deltas learn together, beside one alone: measured with 0.31 M parameters
-// and muon_momentum 0.9 (docs/learning.md, "Alone or together"), no promise for another model. Pure.
+// and muon_momentum 0.9 (docs/learning.md, "Alone or together"), no promise for another model.
+// Pure.
 #pragma once
 
 #include <optional>
