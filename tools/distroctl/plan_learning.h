@@ -21,9 +21,9 @@ struct DeltasChoice {
   PlanLearning eight;
 };
 inline constexpr DeltasChoice kDeltasChoices[] = {
-    {5, 128, {0.86, 2.6}, {0.72, 4.5}},
+    {5, 128, {0.86, 2.6}, {0.72, 4.3}},
     {20, 128, {0.63, 2.0}, {0.59, 3.0}},
-    {5, 4096, {0.91, 2.7}, {0.78, 6.2}},
+    {5, 4096, {0.91, 2.7}, {0.78, 5.2}},
 };
 
 // The shares, also of machines by worker, are those of three for fewer workers, and between three
