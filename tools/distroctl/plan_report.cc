@@ -64,8 +64,10 @@ std::string FastestText(const Plan& plan) {
   if (fastest == nullptr) return "";
   if (fastest->speed_up < 1)
     return "\non these links one worker alone learns faster than these deltas";
+  if (fastest == &plan.method) return "\nno other of these deltas learn a tenth faster";
   return absl::StrFormat(
-      "\nof these deltas the fastest: \"local_steps\": %d, \"kept_per_block\": %d",
+      "\n%s: \"local_steps\": %d, \"kept_per_block\": %d in run.json",
+      plan.method.speed_up > 0 ? "faster" : "fastest of those that were measured",
       fastest->local_steps, fastest->kept);
 }
 

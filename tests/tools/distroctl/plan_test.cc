@@ -434,15 +434,18 @@ TEST(PlanTest, HasWhatWasMeasuredOfLearning) {
 }
 
 TEST(PlanTest, NamesTheFastestChoice) {
-  const nlohmann::json home = JsonOf(OnLinks(3, 10, 50));
+  const auto planned = MakePlan(OnLinks(3, 10, 50));
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_THAT(planned->text, HasSubstr("\nno other of these deltas learn a tenth faster\n"));
+  const nlohmann::json& home = planned->json;
   EXPECT_DOUBLE_EQ(Number(home, "speed_up"),
                    kDeltasChoices[0].three.machines * 30 / Number(home, "step_seconds"));
   EXPECT_EQ(home["fastest"], nlohmann::json({{"local_steps", 5}, {"kept_per_block", 128}}));
   const auto slow = MakePlan(OnLinks(3, 2, 10));
   ASSERT_TRUE(slow.ok()) << slow.status();
   EXPECT_EQ(slow->json["fastest"]["local_steps"], 20);
-  EXPECT_THAT(slow->text, HasSubstr("\nof these deltas the fastest: \"local_steps\": 20, "
-                                    "\"kept_per_block\": 128\n"));
+  EXPECT_THAT(slow->text,
+              HasSubstr("\nfaster: \"local_steps\": 20, \"kept_per_block\": 128 in run.json\n"));
   const auto slowest = MakePlan(OnLinks(3, 0.1, 0.1));
   ASSERT_TRUE(slowest.ok()) << slowest.status();
   EXPECT_THAT(slowest->text,
@@ -475,6 +478,14 @@ TEST(PlanTest, CountsRangesOfSamplesOfAWindow) {
   const nlohmann::json fixed = JsonOf(options);
   options.window_seconds = 240;
   EXPECT_GT(Number(JsonOf(options), "header_bytes"), 2 * Number(fixed, "header_bytes"));
+}
+
+TEST(PlanTest, NamesTheFastestOfThoseThatWereMeasured) {
+  PlanOptions unknown = OnLinks(3, 10, 50);
+  unknown.local_steps = 3;
+  const auto plan = MakePlan(unknown);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->text, HasSubstr("\nfastest of those that were measured: \"local_steps\": 5, "));
 }
 
 TEST(PlanTest, NamesNoFastestDeltasForSigns) {
