@@ -119,6 +119,7 @@ absl::StatusOr<int> Run(const AggregatorOptions& options) {
     ended = Serve(options, &end, &log);
   }
   log.Info("stopped");
+  if (WaitsAfter(ended, options)) return 0;  // and was asked to stop meanwhile
   if (!ended.ok()) return ended;
   return 0;
 }

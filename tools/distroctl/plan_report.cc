@@ -53,7 +53,8 @@ const PlanMethod* FastestOf(const Plan& plan) {
   if (plan.method.figures.number != kDeltasFigures.number) return nullptr;
   const PlanMethod* fastest = &plan.method;
   for (const PlanMethod& choice : plan.choices) {
-    const double least = fastest->speed_up * (fastest == &plan.method ? kClearly : 1);
+    const bool serves = fastest == &plan.method && fastest->speed_up >= 1;
+    const double least = fastest->speed_up * (serves ? kClearly : 1);
     if (choice.speed_up > least) fastest = &choice;
   }
   return fastest->speed_up > 0 ? fastest : nullptr;

@@ -84,7 +84,8 @@ LeaderHeartbeat::~LeaderHeartbeat() {
     stopping_ = true;
   }
   thread_.join();
-  if (epoch_sha256_().empty()) return;  // another one may lead
+  // Not if another one leads: it would have to claim the object again, and might be overtaken.
+  if (epoch_sha256_().empty() || !CheckEpoch(bucket_.get(), epoch_sha256_()).ok()) return;
   const absl::StatusOr<Leader> leader = ReadLeader(bucket_.get());
   if (leader.ok() && leader->text == written_) bucket_->Delete(kLeaderKey).IgnoreError();
 }

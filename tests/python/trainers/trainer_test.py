@@ -133,6 +133,7 @@ class TrainerTest(ExampleTest):
                 ({"per_device_train_batch_size": 3}, {}, "3 does not divide the 4 samples"),
                 ({"gradient_accumulation_steps": 4}, {}, "4 batches of 2 are not the 4 samples"),
                 ({}, {"optimizers": (None, object())}, "the inner optimizer that it acts on"),
+                ({}, {"model": torch.compile(model)}, "call module.compile.. before connect"),
                 ({}, {"model": models.qwen(self.tokenizer)}, "'model.embed_tokens.weight' of the run is not in it")):
             with self.subTest(what), self.assertRaisesRegex(ValueError, what):
                 self.trainer(run, more.pop("model", model), self.arguments(**args), **more)

@@ -235,7 +235,12 @@ def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
     if run.readers != run.processes:
         raise ValueError("data_mesh: all processes of a Trainer read different samples: leave it out of connect")
     if run.processes > 1 and args.torch_compile:
-        raise ValueError("args.torch_compile: with several processes compile the module before connect")
+        raise ValueError("args.torch_compile: with several processes call module.compile() before connect")
+    if hasattr(_inside(model), "_orig_mod"):
+        raise ValueError(
+            "model: Trainer cannot see which inputs a module of torch.compile takes: call module.compile() before "
+            "connect, which compiles it in place"
+        )
     if run.config["samples_per_worker"] % run.processes != 0:
         raise ValueError(
             f"args: the {run.config['samples_per_worker']} samples of a step do not divide over {run.processes} "

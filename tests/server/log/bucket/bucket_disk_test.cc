@@ -582,6 +582,22 @@ TEST(BucketDiskTest, EndsTheHeartbeatWithTheDisk) {
   EXPECT_FALSE(store.objects().contains("leader"));
 }
 
+TEST(BucketDiskTest, LeavesTheHeartbeatOfAnother) {
+  ObjectStore store;
+  testing::ScratchFolder folder;
+  const auto client = store.Client();
+  Log log(LogLevel::kError);
+  {
+    BucketDisk disk(client.get(), Disk::Real(), folder.path(), {.interval = absl::Hours(1)}, &log);
+    ASSERT_TRUE(WriteAtomically(&disk, folder.File("epoch"), "7\n").ok());
+    ASSERT_TRUE(disk.Restore().ok());
+    while (!store.objects().contains("leader")) {
+    }
+    store.Set("epoch", "8\n");
+  }
+  EXPECT_TRUE(store.objects().contains("leader"));
+}
+
 TEST_F(LateWriteTest, OfAPackIsReplacedByTheOther) {
   ASSERT_TRUE(first_.Open().ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(first_.WriteRound().ok());
