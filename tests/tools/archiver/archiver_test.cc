@@ -15,6 +15,9 @@
 #include "tests/server/service/following_worker.h"
 #include "tests/server/service/server_fixture.h"
 #include "tests/testing/loopback.h"
+#include "tests/testing/scratch_folder.h"
+#include "tools/archiver/archive.h"
+#include "tools/archiver/archive_folder.h"
 
 namespace distro::tools {
 namespace {
@@ -338,6 +341,28 @@ TEST_F(ArchiverTest, StartsAgainWhenItsRoundsAreGone) {
   ExpectSame();
   EXPECT_EQ(metrics_->replayed_rounds->value(), 1);  // from the other one's snapshot of round 5
   EXPECT_THAT(Log(), HasSubstr("newest snapshot reason=\"its round 1 is before"));
+}
+
+TEST(OpenArchiveTest, BoundsSnapshotByModelThatWorkersTrainWhole) {
+  testing::ScratchFolder data;
+  const auto folder = ArchiveFolder::Open(data.path());
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  Log log(LogLevel::kError);
+  v1::GetRunResponse run;
+  run.set_model_config_json(
+      R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64,
+          "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "rms_norm_eps": 1e-5,
+          "num_attention_heads": 2, "max_position_embeddings": 16})");
+  run.add_snapshots()->set_size_bytes(400);  // as of an adapter
+  const auto open = [&] {
+    const auto fetch = [](const v1::SnapshotInfo&, const std::string&) {
+      return absl::UnavailableError("fetched");
+    };
+    return OpenArchive(run, std::nullopt, 1, folder->get(), fetch, &log).status();
+  };
+  EXPECT_THAT(open().message(), HasSubstr("a snapshot of 400 bytes is not one of the run's model"));
+  run.mutable_config()->set_workers(v1::WORKERS_PYTHON);
+  EXPECT_EQ(open(), absl::UnavailableError("fetched"));
 }
 
 TEST_F(ArchiverTest, RefusesAFolderOfAnotherRun) {
