@@ -23,7 +23,7 @@
 #include "server/connections/listening_sockets.h"
 #include "server/limits/call_rates.h"
 #include "server/log/bucket/bucket_disk.h"
-#include "server/log/disk.h"
+#include "server/log/same_run.h"
 #include "server/metrics/call_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/part_metrics.h"
@@ -249,7 +249,7 @@ absl::Status AggregatorServer::Impl::CheckRun(RunStore* store) {
     return absl::OkStatus();
   }
   // Creates nothing: compares with the run that is there.
-  return InDataDir(store->CreateRunFromFolder(*config, options.model));
+  return InDataDir(RefusalOf(store->CreateRunFromFolder(*config, options.model)));
 }
 
 absl::Status AggregatorServer::Impl::LoadRun() {
@@ -260,11 +260,8 @@ absl::Status AggregatorServer::Impl::LoadRun() {
 }
 
 absl::Status AggregatorServer::Impl::InDataDir(const absl::Status& status) const {
-  const std::string folder = absl::StrCat("--data_dir: ", options.data_dir);
-  if (absl::IsFailedPrecondition(status)) return Annotate(status, folder);
-  const bool other_run = absl::IsAlreadyExists(status) && !IsDiskError(status);
-  return other_run ? absl::FailedPreconditionError(absl::StrCat(folder, ": ", status.message()))
-                   : status;
+  const bool other_run = absl::IsFailedPrecondition(status);
+  return other_run ? Annotate(status, absl::StrCat("--data_dir: ", options.data_dir)) : status;
 }
 
 absl::Status AggregatorServer::Impl::StartGrpc(std::function<void(absl::Status)> on_fatal) {

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
 #include "google/protobuf/util/field_mask_util.h"
+#include "server/log/disk.h"
 #include "server/log/snapshot_check.h"
 
 namespace distro::server {
@@ -172,6 +173,11 @@ absl::Status CompareRuns(const RunIdentity& stored, const AskedRun& asked) {
                      kContinue));
   }
   return CompareCompanions(stored, asked.companions);
+}
+
+absl::Status RefusalOf(const absl::Status& status) {
+  const bool another = absl::IsAlreadyExists(status) && !IsDiskError(status);
+  return another ? absl::FailedPreconditionError(status.message()) : status;
 }
 
 bool SameCompanion(absl::string_view name, absl::string_view a, absl::string_view b) {

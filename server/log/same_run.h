@@ -25,6 +25,10 @@ struct AskedRun {
 // both have some.
 absl::Status CompareRuns(const RunIdentity& stored, const AskedRun& asked);
 
+// As a request for a run is answered: FailedPrecondition where CompareRuns says AlreadyExists.
+// Other statuses as they are, also AlreadyExists of a disk.
+absl::Status RefusalOf(const absl::Status& status);
+
 // Whether two companions of this name have the same content: the same bytes, the same JSON, or a
 // template with other line ends.
 bool SameCompanion(absl::string_view name, absl::string_view a, absl::string_view b);

@@ -8,7 +8,7 @@
 #include "common/model/checkpoint/companions.h"
 #include "common/net/wire/proto_time.h"
 #include "common/run/run_config.h"
-#include "server/log/disk.h"
+#include "server/log/same_run.h"
 
 namespace distro::server {
 namespace {
@@ -29,11 +29,6 @@ absl::StatusOr<Sha256Digest> ReadDigest(const std::string& bytes) {
 // Companions of a header that was checked.
 uint64_t UploadBytes(const v1::CreateRunHeader& header) {
   return header.snapshot_bytes() + CompanionBytes(header.companions());
-}
-
-absl::Status OtherRun(const absl::Status& status) {
-  const bool another = absl::IsAlreadyExists(status) && !IsDiskError(status);
-  return another ? absl::FailedPreconditionError(status.message()) : status;
 }
 
 v1::CreateRunResponse RunIdResponse(const RunStore& store) {
@@ -149,7 +144,7 @@ void RunHost::RunRounds(RoundManager* manager) {
 absl::Status RunHost::CreateFromFolder(const v1::RunConfig& config,
                                        const std::string& checkpoint_dir) {
   absl::MutexLock lock(&mu_);
-  DISTRO_RETURN_IF_ERROR(OtherRun(store_->CreateRunFromFolder(config, checkpoint_dir)));
+  DISTRO_RETURN_IF_ERROR(RefusalOf(store_->CreateRunFromFolder(config, checkpoint_dir)));
   return ContinueLocked();
 }
 
@@ -166,7 +161,7 @@ absl::StatusOr<v1::CreateRunResponse> RunHost::BeginCreate(const v1::CreateRunHe
   DISTRO_RETURN_IF_ERROR(CheckCompanionList(header.companions()));
   absl::MutexLock lock(&mu_);
   if (store_->has_run()) {
-    DISTRO_RETURN_IF_ERROR(OtherRun(store_->CheckSameRun(
+    DISTRO_RETURN_IF_ERROR(RefusalOf(store_->CheckSameRun(
         header.config(), header.model_config_json(), sha256, header.companions())));
     return RunIdResponse(*store_);
   }
@@ -189,8 +184,8 @@ absl::Status RunHost::CreateUploaded(const v1::CreateRunHeader& header,
                                      const Sha256Digest& sha256) {
   DISTRO_ASSIGN_OR_RETURN(const Companions companions,
                           store_->IncomingCompanions(header.companions()));
-  DISTRO_RETURN_IF_ERROR(OtherRun(store_->CreateRun(header.config(), header.model_config_json(),
-                                                    header.snapshot_bytes(), sha256, companions)));
+  DISTRO_RETURN_IF_ERROR(RefusalOf(store_->CreateRun(header.config(), header.model_config_json(),
+                                                     header.snapshot_bytes(), sha256, companions)));
   return ContinueLocked();
 }
 

@@ -44,6 +44,13 @@ class BucketTest(ProcessTest):
         return self.workspace.start_aggregator(*self.log, *flags, log_name=name, data_dir=self.workspace.folder / name,
                                                listen=self.address)
 
+    def start_standby(self, name, *flags, listen=None):
+        """Returns while it waits."""
+        command = self.workspace.aggregator_command(*self.log, *STANDBY, *flags, data_dir=self.workspace.folder / name, listen=listen or self.address)
+        process = self.workspace.start(name, command)
+        process.find("standby: another aggregator leads")
+        return process
+
     def start_workers(self):
         return [self.workspace.start_worker(f"w{i}", self.address) for i in range(2)]
 
@@ -113,13 +120,6 @@ class OtherMachine:
 
 class Takeover:
     """Also of a real store."""
-
-    def start_standby(self, name, *flags, listen=None):
-        """Returns while it waits."""
-        command = self.workspace.aggregator_command(*self.log, *STANDBY, *flags, data_dir=self.workspace.folder / name, listen=listen or self.address)
-        process = self.workspace.start(name, command)
-        process.find("standby: another aggregator leads")
-        return process
 
     def test_takes_over_from_one_that_is_killed(self):
         first = self.create(*STANDBY, round_deadline="60s")
@@ -293,9 +293,7 @@ class FaultsTest(BucketTest):
 
     def test_keeps_no_standby_waiting_by_starts_that_fail(self):
         first = self.create(*STANDBY)
-        standby = self.workspace.start("standby", self.workspace.aggregator_command(
-            *self.log, *STANDBY, data_dir=self.workspace.folder / "standby", listen=self.address))
-        standby.find("standby: another aggregator leads")
+        standby = self.start_standby("standby")
         first.kill()
         attempts = itertools.takewhile(lambda _: "taking over" not in standby.log(), range(12))
         for attempt in attempts:

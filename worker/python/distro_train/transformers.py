@@ -95,8 +95,7 @@ class RunTrainerMixin:
     def get_train_dataloader(self) -> _Batches:
         """The batches of this worker's steps."""
         loader = super().get_train_dataloader()  # type: ignore[misc]  # which has Trainer's view of both
-        size = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
-        return _Batches(self.run, loader.dataset, loader.collate_fn, size, self._loss_of)
+        return _Batches(self.run, loader.dataset, loader.collate_fn, self.args, self._loss_of)  # type: ignore[attr-defined]
 
     def _wrap_model(self, model: torch.nn.Module, training: bool = True, dataloader: Any = None) -> torch.nn.Module:
         """Trainer would wrap the module once more, although its processes share their gradients already."""
@@ -191,12 +190,12 @@ class _EndsWithRun(transformers.TrainerCallback):  # type: ignore[misc]
 class _Batches:
     """Trainer's data loader: without a length, and reads nothing before the step that determines the samples."""
 
-    def __init__(self, run: Run, dataset: Any, collate: Any, size: int, loss_of: Callable[[Any], torch.Tensor]) -> None:
+    def __init__(self, run: Run, dataset: Any, collate: Any, args: Any, loss_of: Callable[[Any], torch.Tensor]) -> None:
         self._run = run
         self._dataset = dataset
         self._collate = collate
-        self._size = size
-        self._of_step = run.config["samples_per_worker"] // run.processes // size
+        self._size = args.per_device_train_batch_size
+        self._of_step = args.gradient_accumulation_steps
         self._loss_of = loss_of
 
     def __iter__(self) -> Iterator[Any]:
