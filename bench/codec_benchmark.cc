@@ -168,13 +168,15 @@ void BM_CombineDeltaPayloads(benchmark::State& state) {
   const std::vector<BlockExtent> extents(kBlocks);
   const MeanRule rule = {.divisor = Divisor::kSenders, .weights = workers};
   for (auto _ : state) {
-    DeltaBlock block;
-    const absl::Status status = CombineDeltaPayloads(
-        payloads, Expect(k), extents, rule, {.first = 0, .count = kBlocks / kGroupBlocks},
-        [](auto&&...) {},
-        [&](uint32_t /*block*/, DeltaAccumulator& sums) { sums.EmitLevels(&block); });
+    DeltaBlock levels;
+    SparseAccumulator accumulator(rule);
+    const absl::Status status =
+        VisitSentBlocks(payloads, Expect(k), {.first = 0, .count = kBlocks / kGroupBlocks},
+                        [&](uint32_t block, absl::Span<const SparseSent> sent) {
+                          accumulator.Combine(extents[block], sent, &levels);
+                        });
     if (!status.ok()) state.SkipWithError(status.ToString().c_str());
-    benchmark::DoNotOptimize(block.count);
+    benchmark::DoNotOptimize(levels.count);
   }
   state.SetItemsProcessed(state.iterations() * kBlocks * k * workers);
 }

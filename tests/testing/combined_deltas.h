@@ -8,15 +8,20 @@
 
 namespace distro::testing {
 
-// As CombineDeltaPayloads.
+// Errors are those of CheckWeights and VisitSentBlocks.
 inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPayload> payloads,
                                                 const PayloadExpectation& expected,
                                                 absl::Span<const BlockExtent> extents,
                                                 const MeanRule& rule, GroupRange range) {
+  DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
   DeltaMeans means;
-  DISTRO_RETURN_IF_ERROR(CombineDeltaPayloads(
-      payloads, expected, extents, rule, range, [](auto&&...) {},
-      [&](uint32_t /*block*/, DeltaAccumulator& sums) { sums.EmitBlock(&means); }));
+  DeltaAccumulator accumulator(rule);
+  DISTRO_RETURN_IF_ERROR(VisitSentBlocks(
+      payloads, expected, range, [&](uint32_t block, absl::Span<const SparseSent> sent) {
+        for (const SparseSent& of : sent)
+          accumulator.Add(extents[block], of.entries, ScaleOf(of.code), of.weight);
+        accumulator.EmitBlock(&means);
+      }));
   return means;
 }
 inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPayload> payloads,

@@ -21,8 +21,8 @@ class BitWriter {
     pending_.Write(value, count, buffer_);
     if (pending_.byte > sizeof(buffer_) - sizeof(uint64_t)) Flush();
   }
-  // The same for `times` values that next(&count) returns. Returns `next` as it is then: a copy
-  // stays in registers.
+  // The same for `times` values: next(most, &value, &count) joins at least 1 and at most `most` of
+  // them, and returns how many. Returns `next` as it is then: a copy stays in registers.
   template <typename Next>
   Next WriteEach(size_t times, Next next) {
     while (times > 0) {
@@ -30,9 +30,10 @@ class BitWriter {
       const size_t some =
           std::min(times, (sizeof(buffer_) - sizeof(uint64_t) - pending_.byte) / 7 + 1);
       Pending pending = pending_;  // also a copy
-      for (size_t i = 0; i < some; ++i) {
+      for (size_t written = 0; written < some;) {
+        uint64_t value;
         uint32_t count;
-        const uint64_t value = next(&count);
+        written += next(some - written, &value, &count);
         pending.Write(value, count, buffer_);
       }
       pending_ = pending;

@@ -153,13 +153,13 @@ class GapEncoder {
     run_ = 0;
     begins_ = 1;
   }
-  // The bits of entry after entry.
+  // The bits of entry after entry, or of two if both are plain and within a run.
   struct EntryBits {
     const internal::GapCodes<Format>* codes;
     const uint32_t* entry;
     const uint16_t* run;  // the first that has not begun
 
-    uint64_t operator()(uint32_t* length);
+    size_t operator()(size_t most, uint64_t* bits, uint32_t* length);
   };
   // Calls run(first, end) for each run of blocks of the group that begins with block `first`.
   template <typename Run>
@@ -251,26 +251,31 @@ void GapEncoder<Format>::ForEachRun(size_t first, Run run) const {
 }
 
 template <typename Format>
-inline uint64_t GapEncoder<Format>::EntryBits::operator()(uint32_t* length) {
+inline size_t GapEncoder<Format>::EntryBits::operator()(size_t most, uint64_t* bits,
+                                                        uint32_t* length) {
   static_assert(kNumberBits<Plain> + kGapBits + kNumberBits<Other> <= BitWriter::kMostBits);
-  const uint32_t of = *entry++;
-  if (of >> kBegins == 0) [[likely]] {  // plain, within a run
-    const internal::CodedNumber gap = codes->Gap(of);
-    *length = gap.length;
-    return gap.bits;
+  static_assert(2 * kGapBits <= BitWriter::kMostBits);
+  const uint32_t of = *entry;
+  if (most >= 2 && (of | entry[1]) >> kBegins == 0) [[likely]] {
+    const internal::CodedNumber first = codes->Gap(of), second = codes->Gap(entry[1]);
+    *bits = first.bits | uint64_t{second.bits} << first.length;
+    *length = first.length + second.length;
+    entry += 2;
+    return 2;
   }
+  ++entry;
   const uint32_t begins = of >> kBegins & 1;
   const internal::CodedNumber plain = codes->Run(*run), gap = codes->Gap(of % (2 * kBlockElements)),
                               other = codes->Number(of >> kNumber);
   run += begins;
   // Without a branch: it is not foreseeable.
-  uint64_t bits = plain.bits & (0 - begins);
+  *bits = plain.bits & (0 - begins);
   *length = plain.length & (0 - begins);
-  bits |= uint64_t{gap.bits} << *length;
+  *bits |= uint64_t{gap.bits} << *length;
   *length += gap.length;
-  bits |= uint64_t{other.bits} << *length;
+  *bits |= uint64_t{other.bits} << *length;
   *length += other.length;
-  return bits;
+  return 1;
 }
 
 template <typename Format>

@@ -52,82 +52,18 @@ void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t>
   }
 }
 
-template <typename Put>
-inline void DeltaAccumulator::TakeSums(Put put) {
+void DeltaAccumulator::EmitBlock(DeltaMeans* means) {
   for (uint32_t word = 0; word < touched_.size(); ++word) {
     for (uint64_t bits = std::exchange(touched_[word], 0); bits != 0; bits &= bits - 1) {
       const auto position = static_cast<uint16_t>(word * 64 + std::countr_zero(bits));
-      put(position, std::exchange(sums_[position], {}));
+      const Sum sum = std::exchange(sums_[position], {});
+      const int64_t mean = rounding_.Mean(sum.value, DivisorOf(sum));
+      if (mean == 0) continue;  // It is not sent, and stays in the senders' error buffers.
+      means->positions.push_back(position);
+      means->values.push_back(mean);
     }
   }
-}
-
-void DeltaAccumulator::EmitBlock(DeltaMeans* means) {
-  TakeSums([&](uint16_t position, const Sum& sum) {
-    const int64_t mean = rounding_.Mean(sum.value, DivisorOf(sum));
-    if (mean == 0) return;  // It is not sent, and stays in the senders' error buffers.
-    means->positions.push_back(position);
-    means->values.push_back(mean);
-  });
   means->offsets.push_back(static_cast<uint32_t>(means->positions.size()));
-}
-
-void DeltaAccumulator::MakeBounds(uint64_t divisor, const LevelBounds& levels, SumBounds* bounds) {
-  bounds->key = KeyOf(divisor);
-  // The mean floor((2 |S| + D) / (2 D)) is at least m exactly when 2 |S| >= D (2 m - 1).
-  for (int level = 0; level < kLevels; ++level) {
-    const uint64_t twice = divisor * static_cast<uint64_t>(2 * levels.Least(level) - 1);
-    bounds->least[level] = (twice + 1) / 2;
-  }
-}
-
-template <typename Product>
-inline uint32_t DeltaAccumulator::TakeMagnitudes(DeltaBlock* block, Magnitude* largest,
-                                                 uint32_t* not_zero) {
-  uint32_t sent = 0;
-  TakeSums([&](uint16_t position, const Sum& sum) {
-    const Magnitude of = {.sum = static_cast<uint64_t>(std::abs(sum.value)),
-                          .divisor = static_cast<uint64_t>(DivisorOf(sum))};
-    magnitudes_[sent] = of;
-    block->positions[sent] = position;
-    block->signs[sent] = static_cast<int8_t>(sum.value < 0 ? -1 : 1);
-    *not_zero += 2 * of.sum >= of.divisor ? 1 : 0;
-    if (Product{of.sum} * largest->divisor > Product{largest->sum} * of.divisor) *largest = of;
-    ++sent;
-  });
-  return sent;
-}
-
-uint32_t DeltaAccumulator::EmitLevels(DeltaBlock* block) {
-  ++blocks_;
-  uint32_t not_zero = 0;
-  // The largest mean, as a fraction: fractions are compared by products.
-  Magnitude largest = {.sum = 0, .divisor = 1};
-  // A product is at most N * kMaxScale * N.
-  static_assert(kMaxScale < int64_t{1} << 43);
-  const uint32_t sent = rule_.weights <= 1 << 10
-                            ? TakeMagnitudes<uint64_t>(block, &largest, &not_zero)
-                            : TakeMagnitudes<absl::uint128>(block, &largest, &not_zero);
-  block->code = CoveringScale(
-      rounding_.Mean(static_cast<int64_t>(largest.sum), static_cast<int64_t>(largest.divisor)));
-  const LevelBounds levels(block->code);
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < sent; ++i) {
-    const auto [sum, divisor] = magnitudes_[i];
-    SumBounds& bounds = bounds_[divisor % bounds_.size()];
-    if (bounds.key != KeyOf(divisor)) MakeBounds(divisor, levels, &bounds);
-    uint8_t level = 0;
-    if (sum < bounds.least[0]) {
-      for (const uint64_t least : bounds.least) level += sum < least ? 1 : 0;
-    }
-    block->positions[count] = block->positions[i];
-    block->signs[count] = block->signs[i];
-    block->levels[count] = level;
-    // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
-    count += level < kLevels ? 1 : 0;
-  }
-  block->count = count;
-  return not_zero;
 }
 
 DeltaMeans CombineDeltas(absl::Span<const WeightedDelta> updates,

@@ -77,7 +77,7 @@ class MeanRounding {
   std::vector<uint64_t> reciprocals_;  // [D]: floor((2^64 - 1) / D); 0 has none
 };
 
-// Sums one block at a time in 150 KB of scratch memory, of which it touches only what was sent. Not
+// Sums one block at a time in 70 KB of scratch memory, of which it touches only what was sent. Not
 // thread-safe.
 class DeltaAccumulator {
  public:
@@ -94,9 +94,6 @@ class DeltaAccumulator {
 
   // Appends the block's means to `means`. The scratch is empty again afterwards.
   void EmitBlock(DeltaMeans* means);
-  // The same as RoundBlock() of these means, without making them: compares sums with those of the
-  // levels. Returns how many means are not 0.
-  uint32_t EmitLevels(DeltaBlock* block);
 
  private:
   // The sum of a position and the weights of who sent it, C: together, so that adding touches one
@@ -117,35 +114,11 @@ class DeltaAccumulator {
     return rule_.divisor == Divisor::kAll ? rule_.weights
                                           : std::max(sum.weight, rule_.least_senders);
   }
-  // Calls put(position, sum) for every touched position in order; none is touched afterwards.
-  template <typename Put>
-  void TakeSums(Put put);
-
-  // |S| and divisor of a mean.
-  struct Magnitude {
-    uint64_t sum;
-    uint64_t divisor;
-  };
-  // The least |S| of each level, for a divisor and the block's scale.
-  struct SumBounds {
-    uint64_t key = 0;
-    std::array<uint64_t, kLevels> least;
-  };
-  uint64_t KeyOf(uint64_t divisor) const { return blocks_ << 20 | divisor; }
-  void MakeBounds(uint64_t divisor, const LevelBounds& levels, SumBounds* bounds);
-  // Moves the sums of a block to it and to magnitudes_; returns how many. Product holds that of two
-  // weights and a scale.
-  template <typename Product>
-  uint32_t TakeMagnitudes(DeltaBlock* block, Magnitude* largest, uint32_t* not_zero);
 
   const MeanRule rule_;
   const MeanRounding rounding_;
   std::array<Sum, kBlockElements> sums_{};
   std::array<uint64_t, kBlockElements / 64> touched_{};
-  // Of EmitLevels:
-  std::array<Magnitude, kBlockElements> magnitudes_;
-  std::array<SumBounds, 256> bounds_;  // of the newest divisor with this remainder
-  uint64_t blocks_ = 0;                // so far
 };
 
 struct WeightedDelta {

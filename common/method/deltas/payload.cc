@@ -126,7 +126,7 @@ constexpr size_t kMostAtOnce = 1 << 15;
 // What is decoded of a payload.
 struct SentPart {
   std::vector<SentGroup> groups;
-  const uint16_t* entry = nullptr;  // of a group, those that are added next
+  const uint16_t* entry = nullptr;  // of a group, those that are visited next
 };
 
 }  // namespace
@@ -143,12 +143,9 @@ absl::Status CheckWeights(absl::Span<const WeightedDeltaPayload> payloads, const
                                                  rule.weights, " and at most ", kMaxDeltaWeights));
 }
 
-absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                  const PayloadExpectation& expected,
-                                  absl::Span<const BlockExtent> extents, const MeanRule& rule,
-                                  GroupRange range, SentBlockVisitor sent,
-                                  BlockSumsVisitor combined) {
-  DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
+absl::Status VisitSentBlocks(absl::Span<const WeightedDeltaPayload> payloads,
+                             const PayloadExpectation& expected, GroupRange range,
+                             SentBlockVisitor visit) {
   std::vector<DeltaUpdateReader> readers;
   for (size_t i = 0; i < payloads.size(); ++i) {
     absl::StatusOr<DeltaUpdateReader> reader =
@@ -157,14 +154,14 @@ absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payload
     readers.push_back(*std::move(reader));
   }
   const auto k = static_cast<size_t>(expected.k);
-  DeltaAccumulator accumulator(rule);
   std::vector<SentPart> parts(payloads.size());
+  std::vector<SparseSent> sent;
   const uint32_t at_once =
       payloads.size() * k <= kMostAtOnce ? DeltaUpdateReader::kGroupsAtOnce : 1;
   for (uint32_t group = range.first, end = range.first + range.count; group < end;) {
     const uint32_t some = std::min(end - group, at_once);
-    // One payload's groups are decoded together, and then those of all payloads added block by
-    // block: so neither the decoder's tables nor the sums leave the cache.
+    // One payload's groups are decoded together, and then the blocks of all payloads visited: so
+    // neither the decoder's tables nor the sums leave the cache.
     for (size_t i = 0; i < readers.size(); ++i) {
       parts[i].groups.resize(some);
       const absl::Status status = readers[i].NextGroups(absl::MakeSpan(parts[i].groups));
@@ -175,16 +172,17 @@ absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payload
       const uint32_t first = group * kGroupBlocks;
       for (uint32_t block = first; block < std::min(expected.blocks, first + kGroupBlocks);
            ++block) {
+        sent.clear();
         for (size_t i = 0; i < parts.size(); ++i) {
           const SentGroup& of = parts[i].groups[g];
           if (of.empty[block - first]) continue;
-          const uint8_t code = of.codes[block - first];
-          sent(i, block, code);
-          accumulator.Add(extents[block], absl::MakeConstSpan(parts[i].entry, k), ScaleOf(code),
-                          payloads[i].weight);
+          sent.push_back({.entries = absl::MakeConstSpan(parts[i].entry, k),
+                          .code = of.codes[block - first],
+                          .weight = payloads[i].weight,
+                          .payload = i});
           parts[i].entry += k;
         }
-        combined(block, accumulator);
+        visit(block, sent);
       }
     }
   }

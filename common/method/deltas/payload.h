@@ -5,7 +5,7 @@
 //
 //   std::string sent = EncodeDeltaUpdate(identity, update);
 //   DISTRO_RETURN_IF_ERROR(ValidateDeltaUpdate(sent, expected, caps));      // at the aggregator
-//   CombineDeltaPayloads(payloads, expected, extents, rule, groups, sent, combined);
+//   VisitSentBlocks(payloads, expected, groups, visit);
 //   std::string result = EncodeDeltaResult(identity, encoders, threads);
 #pragma once
 
@@ -21,6 +21,7 @@
 #include "common/method/deltas/dense_result.h"
 #include "common/method/deltas/dense_update.h"
 #include "common/method/deltas/gap_format.h"
+#include "common/method/deltas/sparse_combine.h"
 #include "common/method/deltas/update.h"
 
 namespace distro {
@@ -78,19 +79,13 @@ struct GroupRange {
   uint32_t count = 0;
 };
 
-// Called for every block that a payload sends, with the payload's number.
-using SentBlockVisitor = absl::FunctionRef<void(size_t payload, uint32_t block, uint8_t code)>;
-// Called for every block in order, with its sums, which it takes.
-using BlockSumsVisitor = absl::FunctionRef<void(uint32_t block, DeltaAccumulator& sums)>;
+// Called for every block in order, with what is sent of it.
+using SentBlockVisitor = absl::FunctionRef<void(uint32_t block, absl::Span<const SparseSent> sent)>;
 
-// Sums a segment's updates, block by block in one DeltaAccumulator. Their order does not matter;
-// positions outside the tensors are ignored. InvalidArgument: a payload is not valid (the message
-// starts with its number), or CheckWeights refuses the weights. Requires an extent for each
-// expected block, and payloads that are not dense.
-absl::Status CombineDeltaPayloads(absl::Span<const WeightedDeltaPayload> payloads,
-                                  const PayloadExpectation& expected,
-                                  absl::Span<const BlockExtent> extents, const MeanRule& rule,
-                                  GroupRange range, SentBlockVisitor sent,
-                                  BlockSumsVisitor combined);
+// Decodes a segment's updates together, block by block. InvalidArgument: a payload is not valid
+// (the message starts with its number). Requires payloads that are not dense.
+absl::Status VisitSentBlocks(absl::Span<const WeightedDeltaPayload> payloads,
+                             const PayloadExpectation& expected, GroupRange range,
+                             SentBlockVisitor visit);
 
 }  // namespace distro

@@ -194,19 +194,23 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
                         ? std::optional(static_cast<int>(config_.kept_votes_per_block()))
                         : std::nullopt;
   const int64_t first_block = layout_->SegmentFirstBlock(input.expected.segment);
+  const MeanRule rule = RuleOf(input.weights);
+  SparseAccumulator levels_of(rule);
+  DeltaAccumulator means_of(rule);
   DeltaBlock levels;
   DeltaMeans means;
-  const absl::Status status = CombineDeltaPayloads(
-      input.payloads, input.expected, input.extents, RuleOf(input.weights), range,
-      [&](size_t payload, uint32_t block, uint8_t code) {
-        groups.counts.AddCode(payload, input.tensors[block], code);
-      },
-      [&](uint32_t block, DeltaAccumulator& sums) {
+  const absl::Status status = VisitSentBlocks(
+      input.payloads, input.expected, range,
+      [&](uint32_t block, absl::Span<const SparseSent> sent) {
+        for (const SparseSent& of : sent)
+          groups.counts.AddCode(of.payload, input.tensors[block], of.code);
         if (!kept.has_value()) {
-          groups.counts.entries += sums.EmitLevels(&levels);
+          groups.counts.entries += levels_of.Combine(input.extents[block], sent, &levels);
         } else {
+          for (const SparseSent& of : sent)
+            means_of.Add(input.extents[block], of.entries, ScaleOf(of.code), of.weight);
           means.Clear();
-          sums.EmitBlock(&means);
+          means_of.EmitBlock(&means);
           groups.counts.entries += means.values.size();
           // The largest before levels, whose rounding would make ties of different means.
           means =
@@ -261,8 +265,6 @@ GroupCounts DeltaRounds::CombineDenseGroups(const SegmentInput& input,
 
 absl::StatusOr<DenseResult> DeltaRounds::CombineDense(const SegmentInput& input, int threads,
                                                       std::vector<GroupCounts>* counts) const {
-  const absl::Status weights = CheckWeights(input.payloads, RuleOf(input.weights));
-  if (!weights.ok()) return Damaged(weights);
   std::vector<absl::string_view> bytes;
   for (const WeightedDeltaPayload& payload : input.payloads) bytes.push_back(payload.bytes);
   DISTRO_ASSIGN_OR_RETURN(const std::vector<DenseUpdate> updates, OpenAll(input.expected, bytes));
@@ -290,6 +292,8 @@ absl::StatusOr<SegmentResult> DeltaRounds::Combine(RoundPlace place,
     input.payloads.push_back({.bytes = *sent.bytes, .weight = sent.weight});
     input.weights += sent.weight;
   }
+  const absl::Status weights = CheckWeights(input.payloads, RuleOf(input.weights));
+  if (!weights.ok()) return Damaged(weights);
   SegmentResult result;
   result.sent_positions =
       payloads.size() * uint64_t{input.expected.blocks} * config_.kept_per_block();

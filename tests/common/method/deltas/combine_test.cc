@@ -222,43 +222,6 @@ TEST_P(CombineDeltasTest, GivesValidResultNearMeans) {
   }
 }
 
-TEST_P(CombineDeltasTest, LevelsAreThoseOfTheMeans) {
-  const std::vector<DeltaUpdate> updates = RandomUpdates(4, GetParam().k, extents_);
-  // Also more divisors than are kept.
-  for (const std::vector<int>& weights :
-       {std::vector{1, 1, 1, 1}, {1, 2, 1, 3}, {257, 513, 1, 256}, {1 << 17, 1, 1 << 18, 99999}}) {
-    const int64_t sum = std::accumulate(weights.begin(), weights.end(), int64_t{0});
-    const MeanRule rule = {.divisor = GetParam().divisor,
-                           .weights = sum,
-                           .least_senders = LeastSenders(sum, GetParam().floor_256)};
-    DeltaAccumulator of_means(rule), of_levels(rule);
-    DeltaMeans means;
-    const auto expected = std::make_unique<DeltaBlock>(), found = std::make_unique<DeltaBlock>();
-    for (size_t block = 0; block < extents_.size(); ++block) {
-      for (DeltaAccumulator* const sums : {&of_means, &of_levels}) {
-        for (const auto& [update, weight] : Weighted(updates, weights)) {
-          std::vector<int64_t> values;
-          const auto b = static_cast<int64_t>(block);
-          update->ValuesOf(b, &values);
-          if (!update->empty(b)) sums->Add(extents_[block], update->PositionsOf(b), values, weight);
-        }
-      }
-      means.Clear();
-      of_means.EmitBlock(&means);
-      RoundBlock(means, 0, expected.get());
-      EXPECT_EQ(of_levels.EmitLevels(found.get()), means.values.size());
-      EXPECT_EQ(found->code, expected->code);
-      const auto entries = [](const DeltaBlock& of) {
-        std::vector<std::tuple<int, int, int>> all;
-        for (uint32_t i = 0; i < of.count; ++i)
-          all.emplace_back(of.positions[i], of.signs[i], of.levels[i]);
-        return all;
-      };
-      EXPECT_EQ(entries(*found), entries(*expected)) << "block " << block << ", sum " << sum;
-    }
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(All, CombineDeltasTest,
                          ::testing::Values(Case{"one", 1, Divisor::kSenders, 0},
                                            Case{"eight", 8, Divisor::kSenders, 0},
@@ -304,57 +267,6 @@ TEST(CombineDeltasTest, DividesByFloorForLoneSender) {
   EXPECT_EQ(LeastSenders(9, 0), 0);
 }
 
-// Means on both sides of the least of each level, halves among them.
-TEST(CombineDeltasTest, LevelsChangeWhereTheMeansDo) {
-  const std::vector<BlockExtent> whole(1);
-  for (const int code : {0, 7, 120, 255}) {
-    for (const int weight : {1, 2, 3, 1000, 1500}) {
-      const MeanRule rule = {.weights = weight};
-      DeltaAccumulator of_means(rule), of_levels(rule);
-      std::vector<uint16_t> positions = {0};
-      std::vector<int64_t> values = {ScaleOf(code)};
-      std::vector<int64_t> larger = values;  // by 1, but for the first
-      for (int level = 0; level < kLevels; ++level) {
-        for (const int64_t more : {-2, -1, 0, 1}) {
-          positions.push_back(static_cast<uint16_t>(positions.size()));
-          values.push_back(LevelBounds(code).Least(level) + more);
-          larger.push_back(values.back() + 1);
-        }
-      }
-      DeltaMeans means;
-      DeltaBlock expected, found;
-      for (DeltaAccumulator* const sums : {&of_means, &of_levels}) {
-        // Means of two values that differ by 1 are rounded.
-        sums->Add(whole[0], positions, values, weight - weight / 2);
-        if (weight > 1) sums->Add(whole[0], positions, larger, weight / 2);
-      }
-      of_means.EmitBlock(&means);
-      RoundBlock(means, 0, &expected);
-      of_levels.EmitLevels(&found);
-      ASSERT_EQ(found.count, expected.count);
-      EXPECT_TRUE(std::equal(found.levels.begin(), found.levels.begin() + found.count,
-                             expected.levels.begin()))
-          << "code " << code << ", weight " << weight;
-    }
-  }
-}
-
-// Half of the least value is a mean that is rounded to an entry, or to none, as RoundBlock's input
-// says.
-TEST(CombineDeltasTest, CountsHalvesAsTheMeansDo) {
-  const std::vector<BlockExtent> whole(1);
-  const MeanRule rule = {.divisor = Divisor::kAll, .weights = 2};
-  DeltaAccumulator of_means(rule), of_levels(rule);
-  const std::vector<uint16_t> positions = {3, 4, 5};
-  const std::vector<int64_t> values = {1, -1, 2};
-  for (DeltaAccumulator* const sums : {&of_means, &of_levels})
-    sums->Add(whole[0], positions, values, 1);
-  DeltaMeans means;
-  DeltaBlock found;
-  of_means.EmitBlock(&means);
-  EXPECT_EQ(of_levels.EmitLevels(&found), means.values.size());
-}
-
 TEST(CombineDeltasTest, SumsLargestWithoutOverflow) {
   const DeltaUpdate largest = OneEntry(0, -1, 255);
   const std::vector<BlockExtent> whole(1);
@@ -362,13 +274,6 @@ TEST(CombineDeltasTest, SumsLargestWithoutOverflow) {
   const MeanRule rule = {
       .divisor = Divisor::kSenders, .weights = kMaxDeltaWeights, .least_senders = 0};
   EXPECT_THAT(CombineDeltas(updates, whole, rule).values, ElementsAre(-kMaxScale));
-  DeltaAccumulator sums(rule);
-  sums.Add(whole[0], {uint16_t{kBlockElements}}, kMaxScale, static_cast<int>(kMaxDeltaWeights));
-  DeltaBlock block;
-  EXPECT_EQ(sums.EmitLevels(&block), 1u);
-  EXPECT_EQ(block.code, kScaleCodes - 1);
-  EXPECT_EQ(block.signs[0], -1);
-  EXPECT_EQ(block.levels[0], 0);
 }
 
 TEST(CombineDeltasTest, MeansAreRoundedToNearestHalvesAwayFromZero) {

@@ -1,0 +1,222 @@
+#include "common/method/deltas/sparse_combine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <numbers>
+#include <utility>
+
+namespace distro {
+namespace {
+
+// M(c) = Significand(c) * 2^Exponent(c).
+constexpr int Exponent(int code) { return code / 8 + 8; }
+static_assert(ScaleOf(77) == int64_t{8 + 77 % 8} << Exponent(77));
+
+// With fewer entries, to look for them among all positions takes longer than to mark them.
+constexpr size_t kMostMarked = kBlockElements * 3 / 8;
+
+using Ints = int32_t __attribute__((vector_size(16)));
+using Floats = float __attribute__((vector_size(16)));
+
+template <typename Vector>
+Vector Load(const void* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+template <typename Vector>
+void Store(Vector vector, void* to) {
+  std::memcpy(to, &vector, sizeof(vector));
+}
+
+constexpr int kMantissaBits = 23;
+constexpr int32_t kMantissa = (1 << kMantissaBits) - 1;
+constexpr int32_t kSqrt2 = std::bit_cast<int32_t>(std::numbers::sqrt2_v<float>) & kMantissa;
+
+// Sums of a word are below this, so that floats have them without rounding.
+constexpr int64_t kMostSum = 1 << 19;
+constexpr int64_t kMostWeight = (1 << 11) - 1;
+static_assert(kMostSum * (kMostWeight + 1) <= 1 << 30);
+
+// A bound of a level is 2^(-l/2) of the first one, but for less than 2^-13 of it: the rounding of B
+// is 2^-14, that of sums to whole ones, with this code or a larger one, 2^-15.
+constexpr int kNearBits = 12;
+constexpr int kLeastCode = 56;
+
+}  // namespace
+
+SparseAccumulator::SparseAccumulator(const MeanRule& rule)
+    : weights_(rule.weights),
+      // The weight of who sent a position is at most that of all.
+      least_divisor_(rule.divisor == Divisor::kAll ? rule.weights : rule.least_senders),
+      rounding_(rule.weights),
+      sums_(rule) {}
+
+uint32_t SparseAccumulator::Combine(const BlockExtent& extent, absl::Span<const SparseSent> sent,
+                                    DeltaBlock* block) {
+  const std::optional<Form> form = FormOf(sent);
+  if (!form.has_value()) return CombineSums(extent, sent, block);
+  Add(extent, sent, *form);
+  if (marked_)
+    TakeMarked();
+  else
+    TakeAll();
+  const int code = CodeOf(*form, MakeMeans(*form));
+  MakeLevels(*form, code);
+  return MakeBlock(*form, code, block);
+}
+
+std::optional<SparseAccumulator::Form> SparseAccumulator::FormOf(
+    absl::Span<const SparseSent> sent) const {
+  Form form = {.unit_bits = Exponent(kScaleCodes - 1),
+               .weight_bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(weights_)))};
+  for (const SparseSent& of : sent) form.unit_bits = std::min(form.unit_bits, Exponent(of.code));
+  int64_t largest = 0;  // at most 2^19 * 15 * 2^31
+  for (const SparseSent& of : sent) largest += of.weight * (ScaleOf(of.code) >> form.unit_bits);
+  // With the last, only a sum of 0 has a mean that rounds to 0.
+  const bool fits =
+      largest < kMostSum && weights_ <= kMostWeight && weights_ <= int64_t{2} << form.unit_bits;
+  return fits ? std::optional(form) : std::nullopt;
+}
+
+void SparseAccumulator::Add(const BlockExtent& extent, absl::Span<const SparseSent> sent,
+                            const Form& form) {
+  size_t entries = 0;
+  for (const SparseSent& of : sent) entries += of.entries.size();
+  const bool whole = extent.Contains(kBlockElements - 1);
+  marked_ = !whole || entries <= kMostMarked;
+  for (const SparseSent& of : sent) {
+    const auto sum =
+        static_cast<int32_t>(of.weight * (ScaleOf(of.code) >> form.unit_bits) << form.weight_bits);
+    const std::array<int32_t, 2> add = {of.weight + sum, of.weight - sum};
+    if (!marked_) {
+      for (const uint16_t entry : of.entries)
+        words_[entry % kBlockElements] += add[entry / kBlockElements];
+      continue;
+    }
+    for (const uint16_t entry : of.entries) {
+      const uint32_t position = entry % kBlockElements;
+      // A block with fewer than K elements inside its tensor fills its record with others.
+      if (!whole && !extent.Contains(position)) continue;
+      words_[position] += add[entry / kBlockElements];
+      marks_[position / 64] |= uint64_t{1} << (position % 64);
+    }
+  }
+}
+
+void SparseAccumulator::TakeAll() {
+  uint32_t count = 0;
+  for (uint32_t position = 0; position < kBlockElements; ++position) {
+    const int32_t word = words_[position];
+    sent_[count] = word;
+    positions_[count] = static_cast<uint16_t>(position);
+    count += word != 0 ? 1 : 0;
+  }
+  words_.fill(0);
+  count_ = count;
+}
+
+void SparseAccumulator::TakeMarked() {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < marks_.size(); ++i) {
+    for (uint64_t bits = std::exchange(marks_[i], 0); bits != 0; bits &= bits - 1) {
+      const auto position = static_cast<uint16_t>(i * 64 + std::countr_zero(bits));
+      sent_[count] = std::exchange(words_[position], 0);
+      positions_[count++] = position;
+    }
+  }
+  count_ = count;
+}
+
+int64_t SparseAccumulator::MeanOf(const Form& form, uint32_t i) const {
+  const int64_t sum = std::abs(int64_t{sent_[i]} >> form.weight_bits);
+  const int64_t weight = sent_[i] & ((1 << form.weight_bits) - 1);
+  return rounding_.Mean(sum << form.unit_bits, std::max(weight, least_divisor_));
+}
+
+float SparseAccumulator::MakeMeans(const Form& form) {
+  // The last vector may have words of a block before behind those of this one.
+  const size_t end = (count_ + kLanes - 1) / kLanes * kLanes;
+  std::fill(sent_.begin() + count_, sent_.begin() + end, 1);
+  const Ints weight_mask = Ints{} + ((1 << form.weight_bits) - 1);
+  const Floats least = Floats{} + static_cast<float>(least_divisor_);
+  Floats largest = {};
+  for (size_t i = 0; i < end; i += kLanes) {
+    const Ints words = Load<Ints>(&sent_[i]);
+    const Ints sums = words >> form.weight_bits, sign = sums >> 31;
+    const Floats weights = __builtin_convertvector(words & weight_mask, Floats);
+    const Floats divisors = weights > least ? weights : least;
+    const Floats means = __builtin_convertvector((sums ^ sign) - sign, Floats) / divisors;
+    largest = means > largest ? means : largest;
+    Store(means, &means_[i]);
+  }
+  return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+}
+
+int SparseAccumulator::CodeOf(const Form& form, float largest) const {
+  // The quotient is M(c), which a float has, or differs from it by more than 2^-19 of it, since |S|
+  // and 15 D are below 2^19: rounding it did not move it past M(c).
+  const double mean = double{largest} * static_cast<double>(int64_t{1} << form.unit_bits);
+  const int code = CoveringScale(static_cast<int64_t>(std::ceil(mean)));
+  if (code >= kLeastCode) return code;
+  // Means are so small that their rounding to a whole number matters.
+  int64_t rounded = 0;
+  for (uint32_t i = 0; i < count_; ++i) rounded = std::max(rounded, MeanOf(form, i));
+  return CoveringScale(rounded);
+}
+
+void SparseAccumulator::MakeLevels(const Form& form, int code) {
+  if (code < kLeastCode) {
+    std::fill_n(levels_.begin(), count_, kNear);
+    return;
+  }
+  // Level l has means from first * 2^(-l/2), about: exponent and upper half of the mantissa say it.
+  const LevelBounds bounds(code);
+  const double first = static_cast<double>(2 * bounds.Least(0) - 1) /
+                       static_cast<double>(int64_t{2} << form.unit_bits);
+  const Floats scale = Floats{} + static_cast<float>(1 / first);
+  constexpr int32_t kFar = kMantissa - ((1 << (kMantissaBits - kNearBits + 1)) - 1);
+  constexpr int32_t kHalfNear = 1 << (kMantissaBits - kNearBits);
+  for (size_t i = 0; i < count_; i += kLanes) {
+    const Floats scaled = Load<Floats>(&means_[i]) * scale;
+    const Ints bits = std::bit_cast<Ints>(scaled), mantissa = bits & kMantissa;
+    const Ints levels = 2 * (127 - (bits >> kMantissaBits)) + (mantissa >= kSqrt2);
+    const Ints near = (((mantissa + kHalfNear) & kFar) == 0) |
+                      (((mantissa - (kSqrt2 - kHalfNear)) & ~(2 * kHalfNear - 1)) == 0);
+    Store(levels + (near & kNear), &levels_[i]);
+  }
+}
+
+uint32_t SparseAccumulator::MakeBlock(const Form& form, int code, DeltaBlock* block) const {
+  const LevelBounds bounds(code);
+  uint32_t kept = 0, not_zero = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    int32_t level = levels_[i];
+    if (level >= kNear) [[unlikely]]
+      level = bounds.LevelOf(MeanOf(form, i));
+    const int32_t sum = sent_[i] >> form.weight_bits;
+    block->positions[kept] = positions_[i];
+    block->signs[kept] = static_cast<int8_t>(sum >> 31 | 1);
+    block->levels[kept] = static_cast<uint8_t>(level);
+    // Too small for the lowest level: stays in the error buffers, as if it had not been sent.
+    kept += level < kLevels ? 1 : 0;
+    not_zero += sum != 0 ? 1 : 0;
+  }
+  block->code = static_cast<uint8_t>(code);
+  block->count = kept;
+  return not_zero;
+}
+
+uint32_t SparseAccumulator::CombineSums(const BlockExtent& extent,
+                                        absl::Span<const SparseSent> sent, DeltaBlock* block) {
+  for (const SparseSent& of : sent) sums_.Add(extent, of.entries, ScaleOf(of.code), of.weight);
+  means_of_sums_.Clear();
+  sums_.EmitBlock(&means_of_sums_);
+  RoundBlock(means_of_sums_, 0, block);
+  return static_cast<uint32_t>(means_of_sums_.values.size());
+}
+
+}  // namespace distro
