@@ -83,7 +83,8 @@ struct GroupRange {
 using SentBlockVisitor = absl::FunctionRef<void(uint32_t block, absl::Span<const SparseSent> sent)>;
 
 // Decodes a segment's updates together, block by block. InvalidArgument: a payload is not valid
-// (the message starts with its number). Requires payloads that are not dense.
+// (the message starts with its number). Does not check weights. Requires payloads that are not
+// dense.
 absl::Status VisitSentBlocks(absl::Span<const WeightedDeltaPayload> payloads,
                              const PayloadExpectation& expected, GroupRange range,
                              SentBlockVisitor visit);

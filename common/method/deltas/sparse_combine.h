@@ -2,8 +2,9 @@
 // the same as RoundBlock of the means of DeltaAccumulator (combine.h), in a fraction of the time.
 //
 // The scales of a block are small multiples of a power of two. So the sum of a position and the
-// weight of who sent it share a word, which adding touches once. Means are floats; those that are
-// so near to the bound of a level that their rounding may matter are computed in integers.
+// weight of who sent it share a word, which adding touches once. Means are floats; those so near to
+// the bound of a level that their rounding may matter are computed in integers. Where that is not
+// so, as with a scale far below the others, the means of DeltaAccumulator are computed.
 #pragma once
 
 #include <array>
@@ -27,14 +28,16 @@ struct SparseSent {
   size_t payload = 0;                  // its number among those of the segment
 };
 
-// Holds 130 KB of scratch memory. Not thread-safe.
+// Holds 210 KB of scratch memory. Not thread-safe.
 class SparseAccumulator {
  public:
+  // Requires 0 <= rule.least_senders <= rule.weights.
   explicit SparseAccumulator(const MeanRule& rule);
 
   // Makes the block. Returns how many means are not 0, also those too small for a level. The order
   // of the workers does not matter; positions outside the tensor are ignored. Requires distinct
-  // positions of a worker, and weights that sum to at most rule.weights and kMaxDeltaWeights.
+  // positions of a worker, and weights of 1 or more that sum to at most rule.weights and
+  // kMaxDeltaWeights.
   uint32_t Combine(const BlockExtent& extent, absl::Span<const SparseSent> sent, DeltaBlock* block);
 
  private:
@@ -44,34 +47,36 @@ class SparseAccumulator {
     int unit_bits = 0;
     int weight_bits = 0;
   };
-  // nullopt if some word of the block could exceed 31 bits.
+  // nullopt if sums, weights or unit are not within the limits of words.
   std::optional<Form> FormOf(absl::Span<const SparseSent> sent) const;
-  void Add(const BlockExtent& extent, absl::Span<const SparseSent> sent, const Form& form);
-  // Moves the words that are not 0, and their positions, to sent_ and positions_.
+  // Adds to words_. Returns whether positions are marked.
+  bool Add(const BlockExtent& extent, absl::Span<const SparseSent> sent, const Form& form);
+  // Moves the words that are not 0, and their positions, to taken_ and positions_.
   void TakeAll();
   void TakeMarked();
-  // Sets means_[i] to |S| / D of sent_[i]; returns the largest.
+  // Sets means_[i] to |S| / D of taken_[i]; returns the largest.
   float MakeMeans(const Form& form);
+  // The code that covers a mean.
   int CodeOf(const Form& form, float largest) const;
-  // |r| of sent_[i].
+  // |r| of taken_[i].
   int64_t MeanOf(const Form& form, uint32_t i) const;
-  // Sets levels_ from means_. Some are kNear and more.
+  // Sets levels_ from means_: kUndecided and more where MakeBlock must compute the level.
   void MakeLevels(const Form& form, int code);
   uint32_t MakeBlock(const Form& form, int code, DeltaBlock* block) const;
-  // Of scales that are too far apart for words.
+  // Combine without words.
   uint32_t CombineSums(const BlockExtent& extent, absl::Span<const SparseSent> sent,
                        DeltaBlock* block);
 
   static constexpr size_t kLanes = 4;
-  static constexpr int32_t kNear = 1 << 16;
+  static constexpr int32_t kUndecided = 1 << 16;
 
-  const int64_t weights_, least_divisor_;
+  const int64_t weights_;
+  const int64_t least_divisor_;  // D is C or this, whichever is more
   const MeanRounding rounding_;
   std::array<int32_t, kBlockElements> words_{};        // by position; 0 if nobody sent it
   std::array<uint64_t, kBlockElements / 64> marks_{};  // of positions, if few are sent
-  bool marked_ = false;
-  uint32_t count_ = 0;  // of the arrays below
-  alignas(16) std::array<int32_t, kBlockElements> sent_{};
+  uint32_t count_ = 0;                                 // of the arrays below
+  alignas(16) std::array<int32_t, kBlockElements> taken_{};
   std::array<uint16_t, kBlockElements> positions_;
   alignas(16) std::array<float, kBlockElements> means_;
   alignas(16) std::array<int32_t, kBlockElements> levels_;

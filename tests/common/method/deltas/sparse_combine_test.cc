@@ -174,22 +174,91 @@ TEST(SparseCombineTest, MakesEmptyBlockWithoutSenders) {
   EXPECT_EQ(compared.found().code, 0);
 }
 
-// Sums of two and of three scales, next to each of the bounds of levels of a scale.
+// Workers of 8, 9, ..., 15 and 16, 32, ..., 2^17 units, so that a position can have any sum from 16
+// to 2^18.
+class AnySum {
+ public:
+  static constexpr int kWorkers = 22;
+
+  explicit AnySum(int code) : code_(code), of_workers_(kWorkers) {}
+  // The next position has this sum.
+  void Add(int64_t sum) {
+    const uint16_t position = next_++;
+    if (sum % 8 != 0) {
+      of_workers_[sum % 8].push_back(position);
+      sum -= 8 + sum % 8;
+    }
+    if (sum / 8 % 2 != 0) {
+      of_workers_[0].push_back(position);
+      sum -= 8;
+    }
+    for (int worker = 8; worker < kWorkers; ++worker) {
+      if (sum >> (worker - 4) & 1) of_workers_[worker].push_back(position);
+    }
+  }
+  Block Sent() const {
+    Block block;
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      const int more = worker < 8 ? worker : 8 * (worker - 7);
+      if (!of_workers_[worker].empty()) block.Send(of_workers_[worker], code_ + more, 1);
+    }
+    return block;
+  }
+
+ private:
+  const int code_;
+  uint16_t next_ = 0;
+  std::vector<std::vector<uint16_t>> of_workers_;
+};
+
 TEST(SparseCombineTest, LevelsChangeWhereTheMeansDo) {
-  for (int code = 0; code < kScaleCodes; ++code) {
-    for (const int weight : {1, 15, 1000}) {
-      Block block;
-      std::vector<uint16_t> largest = {0};
-      for (uint16_t other = 1; other <= code && other < 48; ++other) {
-        // A mean of the largest scale and one below, with both signs.
-        largest.insert(largest.end(), {other, static_cast<uint16_t>(other + 64)});
-        block.Send({other, Negative(other + 64)}, code - other, weight);
+  constexpr int64_t kDivisor = AnySum::kWorkers;
+  for (int least = 0; least < 144; least += 8) {
+    for (int more = 0; more < 80; ++more) {
+      const int code = least + more;
+      const auto sum_of = [&](int64_t twice_mean) {  // the least with this mean, in units
+        const int64_t unit = ScaleOf(least) / 8;
+        return (kDivisor * twice_mean + 2 * unit - 1) / (2 * unit);
+      };
+      AnySum sums(least);
+      sums.Add(sum_of(2 * ScaleOf(code)));
+      for (int level = 0; level < kLevels; ++level) {
+        const int64_t bound = sum_of(2 * LevelBounds(code).Least(level) - 1);
+        for (const int64_t sum : {bound - 1, bound, bound + 1}) {
+          if (sum > 15) sums.Add(sum);
+        }
       }
-      std::ranges::sort(largest);
-      block.Send(largest, code, weight);
+      Compared compared({.divisor = Divisor::kAll, .weights = kDivisor});
+      compared.Expect(BlockExtent{}, sums.Sent());
+      EXPECT_EQ(compared.found().code, code);
+      ASSERT_FALSE(::testing::Test::HasFailure()) << "code " << code << ", least " << least;
+    }
+  }
+}
+
+// The mean is above M(56) by less than a unit of 2^-44.
+TEST(SparseCombineTest, CoversMeanSlightlyAboveScale) {
+  Compared compared({.weights = 300});
+  Block block;
+  block.Send({0}, 56, 297);
+  block.Send({Negative(0)}, 0, 1);
+  block.Send({0}, 1, 1);
+  block.Send({0}, 68, 1);
+  compared.Expect(BlockExtent{}, block);
+  EXPECT_EQ(compared.found().code, 57);
+}
+
+// Weights of 2047 and sums of 2^19 are the most that a word holds.
+TEST(SparseCombineTest, CombinesBeyondTheLimitsOfWords) {
+  for (const int weight : {1000, 1001, 6000}) {
+    for (const int more : {0, 16, 32, 40, 64, 135}) {
+      Block block;
+      block.Send({1, 2, Negative(3)}, 100, 1);
+      block.Send({2, Negative(3), Negative(4)}, 100 + more, weight);
+      block.Send({3, Negative(4), 5}, 100 + more, 1046);
       Compared compared({.weights = block.weights()});
       compared.Expect(BlockExtent{}, block);
-      ASSERT_FALSE(::testing::Test::HasFailure()) << "code " << code << ", weight " << weight;
+      ASSERT_FALSE(::testing::Test::HasFailure()) << weight << ", " << more;
     }
   }
 }
