@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -137,8 +138,9 @@ class GapEncoder {
   using Other = typename Format::Other;
   static constexpr bool kHasOfBlock = !std::same_as<typename Format::OfBlock, void>;
   static constexpr uint32_t kOthers = internal::GapCodes<Format>::kOthers;
-  // Where the bits of an entry begin: its gap, its sign, whether a run begins with it, number(i).
-  static constexpr uint32_t kSign = 12, kBegins = 13, kNumber = 14;
+  // Where the bits of an entry begin: its gap, its sign, number(i).
+  static constexpr uint32_t kSign = 12, kNumber = 13;
+  using Entry = std::conditional_t<(Other::kLargest + 1 < 1 << (16 - kNumber)), uint16_t, uint32_t>;
   static_assert(kBlockElements == 1 << kSign && Other::kLargest + 1 < 1 << (32 - kNumber));
 
   template <typename Negative, typename NumberOf>
@@ -151,13 +153,15 @@ class GapEncoder {
   void EndRun() {
     if (run_ > 0) runs_[runs_ended_++] = static_cast<uint16_t>(run_);
     run_ = 0;
-    begins_ = 1;
   }
-  // The bits of entry after entry, or of two if both are plain and within a run.
+  // The bits of entry after entry of a group, or of two if both are plain and within a run.
   struct EntryBits {
     const internal::GapCodes<Format>* codes;
-    const uint32_t* entry;
-    const uint16_t* run;  // the first that has not begun
+    const Entry* entry;
+    const uint16_t* run;   // the first that has not begun
+    uint32_t begins = 1;   // 1: it begins with the next entry
+    uint32_t plain = 0;    // entries left of the run before
+    uint32_t partial = 0;  // 1: an entry that is not plain follows them
 
     size_t operator()(size_t most, uint64_t* bits, uint32_t* length);
   };
@@ -168,11 +172,10 @@ class GapEncoder {
   uint64_t blocks_;
   std::vector<uint32_t> counts_;     // [blocks]
   std::vector<uint32_t> of_blocks_;  // of blocks with entries
-  std::vector<uint32_t> entries_;
+  std::vector<Entry> entries_;
   std::vector<uint16_t> runs_;  // plain entries of each that has ended; longer than these
   size_t runs_ended_ = 0;
-  uint32_t run_ = 0;     // plain entries so far of the current run
-  uint32_t begins_ = 1;  // 1: a run begins with the next entry
+  uint32_t run_ = 0;  // plain entries so far of the current run
   // How often each gap and number(i) occurs. Entries in turn: to add to one number several times in
   // succession takes longer.
   std::array<std::array<uint32_t, kBlockElements>, 2> gaps_{};
@@ -188,14 +191,14 @@ void GapEncoder<Format>::AddEntries(uint32_t count, const uint16_t* positions, N
   entries_.resize(first + count);
   // Each entry can end a run, EndRun() too, and Write() reads one more.
   if (runs_.size() < runs_ended_ + count + 2) runs_.resize(2 * (runs_ended_ + count + 2));
-  uint32_t* const entries = entries_.data() + first;
+  Entry* const entries = entries_.data() + first;
   uint16_t* run_end = runs_.data() + runs_ended_;
-  uint32_t next = 0, run = run_, begins = begins_;
+  uint32_t next = 0, run = run_;
   // Without branches: which entries are plain is not foreseeable.
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t gap = positions[i] - next, other = number(i);
     entries[i] =
-        gap | static_cast<uint32_t>(negative(i)) << kSign | begins << kBegins | other << kNumber;
+        static_cast<Entry>(gap | static_cast<uint32_t>(negative(i)) << kSign | other << kNumber);
     next = uint32_t{positions[i]} + 1;
     ++gaps_[i % 2][gap];
     if (kOthers <= Other::kLargest + 1 && other >= kOthers)
@@ -203,14 +206,14 @@ void GapEncoder<Format>::AddEntries(uint32_t count, const uint16_t* positions, N
     else
       ++others_[i % 4][other];
     run += other == 0 ? 1 : 0;
-    begins = static_cast<uint32_t>(other != 0) | static_cast<uint32_t>(run == Plain::kLargest);
+    const uint32_t ends =
+        static_cast<uint32_t>(other != 0) | static_cast<uint32_t>(run == Plain::kLargest);
     *run_end = static_cast<uint16_t>(run);
-    run_end += begins;
-    run &= begins - 1;
+    run_end += ends;
+    run &= ends - 1;
   }
   runs_ended_ = static_cast<size_t>(run_end - runs_.data());
   run_ = run;
-  begins_ = begins;
 }
 
 template <typename Format>
@@ -255,26 +258,35 @@ inline size_t GapEncoder<Format>::EntryBits::operator()(size_t most, uint64_t* b
                                                         uint32_t* length) {
   static_assert(kNumberBits<Plain> + kGapBits + kNumberBits<Other> <= BitWriter::kMostBits);
   static_assert(2 * kGapBits <= BitWriter::kMostBits);
-  const uint32_t of = *entry;
-  if (most >= 2 && (of | entry[1]) >> kBegins == 0) [[likely]] {
-    const internal::CodedNumber first = codes->Gap(of), second = codes->Gap(entry[1]);
+  if (most >= 2 && plain >= 2) [[likely]] {
+    const internal::CodedNumber first = codes->Gap(entry[0]), second = codes->Gap(entry[1]);
     *bits = first.bits | uint64_t{second.bits} << first.length;
     *length = first.length + second.length;
     entry += 2;
+    plain -= 2;
+    if ((plain | partial) == 0) [[unlikely]]
+      begins = 1;
     return 2;
   }
-  ++entry;
-  const uint32_t begins = of >> kBegins & 1;
-  const internal::CodedNumber plain = codes->Run(*run), gap = codes->Gap(of % (2 * kBlockElements)),
-                              other = codes->Number(of >> kNumber);
-  run += begins;
-  // Without a branch: it is not foreseeable.
-  *bits = plain.bits & (0 - begins);
-  *length = plain.length & (0 - begins);
+  // Without branches that are not foreseeable: of what begins, and of what is plain.
+  const uint32_t of = *entry++, number = of >> kNumber, entries = *run;
+  const internal::CodedNumber of_run = codes->Run(entries),
+                              gap = codes->Gap(of % (2 * kBlockElements)),
+                              other = codes->Number(number);
+  const uint32_t begun = 0 - begins;
+  *bits = of_run.bits & begun;
+  *length = of_run.length & begun;
   *bits |= uint64_t{gap.bits} << *length;
   *length += gap.length;
   *bits |= uint64_t{other.bits} << *length;
   *length += other.length;
+  run += begins;
+  plain = (entries & begun) | (plain & ~begun);
+  partial = (static_cast<uint32_t>(entries < Plain::kLargest) & begun) | (partial & ~begun);
+  begins = static_cast<uint32_t>(number != 0);
+  plain -= 1 - begins;
+  if ((plain | partial) == 0) [[unlikely]]
+    begins = 1;
   return 1;
 }
 
@@ -290,6 +302,8 @@ void GapEncoder<Format>::Write(const internal::GapCodes<Format>& codes, std::str
   EntryBits next = {.codes = &codes, .entry = entries_.data(), .run = runs_.data()};
   for (size_t first = 0; first < counts_.size(); first += kGroupBlocks) {
     const size_t begin = groups->size();
+    next.begins = 1;
+    next.plain = 0;
     ForEachRun(first, [&](size_t block, size_t end) {
       const uint32_t count = counts_[block];
       write.template operator()<Repeats>(static_cast<uint32_t>(end - block - 1));
