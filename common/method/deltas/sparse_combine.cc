@@ -186,8 +186,8 @@ void SparseAccumulator::MakeLevels(const Form& form, int code) {
     std::fill_n(levels_.begin(), count_, kUndecided);
     return;
   }
-  // Level l has means from first * 2^(-l/2), about: the exponent says it, and whether the mantissa is
-  // sqrt 2 or more.
+  // Level l has means from first * 2^(-l/2), about: the exponent says it, and whether the mantissa
+  // is sqrt 2 or more.
   const LevelBounds bounds(code);
   const double first = static_cast<double>(2 * bounds.Least(0) - 1) /
                        static_cast<double>(int64_t{2} << form.unit_bits);
