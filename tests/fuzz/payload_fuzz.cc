@@ -1,6 +1,7 @@
 // Payloads of all kinds. The first input byte chooses the expectation, and whether header and
 // checksum are corrected first, so that the fuzzer reaches the body. An accepted payload must
 // encode to the same bytes, and both ways of reading an update must agree.
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -9,6 +10,7 @@
 #include "common/method/deltas/dense_combine.h"
 #include "common/method/deltas/payload.h"
 #include "common/method/deltas/scale.h"
+#include "common/method/deltas/sparse_combine.h"
 #include "common/method/signs/payload.h"
 #include "common/method/signs/update_reader.h"
 #include "common/method/signs/votes.h"
@@ -95,6 +97,36 @@ void FuzzDenseDeltaUpdate(const std::string& bytes, const PayloadExpectation& ex
     RequireCombined(*OpenDenseUpdate(bytes, expected), *update, copies);
 }
 
+// With one of other signs and scales it combines to the levels of the means.
+void RequireLevels(const std::string& bytes, const DeltaUpdate& update,
+                   const PayloadExpectation& expected) {
+  DeltaUpdate other = update;
+  for (size_t i = 0; i < other.signs.size(); i += 2) other.signs[i] = -other.signs[i];
+  for (int64_t block = 0; block < other.blocks(); ++block)
+    if (!other.empty(block)) other.codes[block] = kScaleCodes - 1 - other.codes[block];
+  const std::string of_other = EncodeDeltaUpdate(kIdentity, other);
+  const MeanRule rule = {.weights = 4, .least_senders = 2};
+  const std::vector<BlockExtent> extents(expected.blocks, {.rows = 3, .cols = 64, .last_cols = 5});
+  const std::vector<WeightedDeltaPayload> payloads = {{.bytes = bytes, .weight = 1},
+                                                      {.bytes = of_other, .weight = 3}};
+  const DeltaMeans means = CombineDeltas({{&update, 1}, {&other, 3}}, extents, rule);
+  SparseAccumulator accumulator(rule);
+  DeltaBlock found, wanted;
+  Require(VisitSentBlocks(payloads, expected, {.first = 0, .count = GroupsOf(expected.blocks)},
+                          [&](uint32_t block, absl::Span<const SparseSent> sent) {
+                            accumulator.Combine(extents[block], sent, &found);
+                            RoundBlock(means, block, &wanted);
+                            Require(found.code == wanted.code && found.count == wanted.count);
+                            const auto same = [&](const auto& a, const auto& b) {
+                              return std::equal(a.begin(), a.begin() + found.count, b.begin());
+                            };
+                            Require(same(found.positions, wanted.positions) &&
+                                    same(found.signs, wanted.signs) &&
+                                    same(found.levels, wanted.levels));
+                          })
+              .ok());
+}
+
 void FuzzDeltaUpdate(const std::string& bytes, const PayloadExpectation& expected) {
   const std::vector<uint8_t> caps(expected.blocks, kScaleCodes - 1);
   const absl::Status status = ValidateDeltaUpdate(bytes, expected, caps);
@@ -108,6 +140,7 @@ void FuzzDeltaUpdate(const std::string& bytes, const PayloadExpectation& expecte
   if (!update.ok()) return;
   Require(ValidateDeltaUpdate(*update, caps).ok());
   Require(EncodeDeltaUpdate(kIdentity, *update) == bytes);
+  RequireLevels(bytes, *update, expected);
 }
 
 void Fuzz(PayloadKind kind, const std::string& bytes, const PayloadExpectation& expected) {

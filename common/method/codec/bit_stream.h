@@ -22,8 +22,8 @@ class BitWriter {
     if (pending_.byte > sizeof(buffer_) - sizeof(uint64_t)) Flush();
   }
   // The same for `times` values: next(most, &value, &count) joins at least 1 and at most `most` of
-  // them to one that Write accepts, and returns how many. Returns `next` as it is then: a copy stays
-  // in registers.
+  // them to one that Write accepts, and returns how many. Returns `next` as it is then: a copy
+  // stays in registers.
   template <typename Next>
   Next WriteEach(size_t times, Next next) {
     while (times > 0) {
