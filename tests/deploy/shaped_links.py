@@ -3,7 +3,7 @@ and end with their last process.
 
     with Hub() as hub:                           # this thread and what it starts are in a namespace of their own
         link = hub.link(up=200e3, down=2e6)      # bits a second
-        subprocess.Popen([*link.prefix, ...])    # reaches the hub at link.address
+        subprocess.Popen([*link.prefix, ...])    # reaches the hub at link.address, and as all links do at HUB
         link.shape(up=20e3)
 """
 import ctypes
@@ -12,6 +12,7 @@ import subprocess
 import time
 
 CLONE_NEWNET = 0x40000000
+HUB = "10.78.0.1"
 BURST_BYTES = 2000  # above one packet, and little beside an upload ...
 BURST_SECONDS = 0.008  # ... or what a fast link takes in this time: packet by packet, many of them take more than a machine has
 
@@ -65,6 +66,7 @@ class Link:
         run(*self.prefix, "ip", "address", "add", f"10.77.{number}.2/24", "dev", self._far_end)
         run(*self.prefix, "ip", "link", "set", "lo", "up")
         run(*self.prefix, "ip", "link", "set", self._far_end, "up")
+        run(*self.prefix, "ip", "route", "add", HUB, "via", self.address)
 
     def shape(self, up=None, down=None):
         """Bits a second; what is left out stays as it is."""
@@ -88,6 +90,7 @@ class Hub:
             raise Refused(f"unshare: {os.strerror(ctypes.get_errno())}")
         try:
             run("ip", "link", "set", "lo", "up")
+            run("ip", "address", "add", f"{HUB}/32", "dev", "lo")
         except BaseException:
             self.__exit__()
             raise

@@ -87,6 +87,13 @@ class OtherMachine:
         first.signal(15)
         self.assertEqual(first.exit_code(), 0)
         expected = self.hash_of(self.workspace.data_dir)
+        self.assertEqual(self.hash_of(self.log[1]), expected)
+        for command in (("ls",), ("show", "3"), ("replay",)):
+            expected_text = self.workspace.distroctl("log", *command, "--data_dir", self.workspace.data_dir)
+            text = self.workspace.distroctl("log", *command, "--data_dir", self.log[1])
+            self.assertEqual(text[:len(expected_text)], expected_text)
+        self.assertEqual(list(self.workspace.folder.glob("distroctl-*")), [])
+        self.assertIn("has no run", self.workspace.distroctl("log", "ls", "--data_dir", self.log[1] + "-none", code=2))
         copy = self.workspace.folder / "copy"
         self.workspace.distroctl("log", "copy", "--from", self.log[1], "--to", copy)
         self.assertEqual(self.hash_of(copy), expected)

@@ -69,12 +69,12 @@ def answers(url):
     return True
 
 
-def hold_port():
-    """A socket that keeps a port of loopback for programs that start one after the other: it does not listen, so they can, as they
+def hold_port(host="127.0.0.1"):
+    """A socket that keeps a port of this machine for programs that start one after the other: it does not listen, so they can, as they
     set SO_REUSEADDR; nobody else gets the port, and connections are refused while none of them listens."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
+    holder.bind((host, 0))
     return holder
 
 

@@ -1,8 +1,11 @@
 #include "tools/distroctl/log_copy.h"
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
@@ -10,6 +13,7 @@
 #include "common/base/folder.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/net/s3/s3_client.h"
 #include "server/log/bucket/folder_copy.h"
 #include "server/log/bucket/store_folder.h"
@@ -20,6 +24,14 @@ namespace distro::tools {
 namespace {
 
 bool IsBucket(absl::string_view place) { return absl::StartsWith(place, "s3://"); }
+
+absl::Status FetchLog(S3Client* bucket, const std::string& place, const std::string& folder,
+                      Log* log) {
+  server::FolderCopy copy(bucket, folder, server::Disk::Real(), log);
+  DISTRO_RETURN_IF_ERROR(copy.Fetch().status());
+  if (Exists(server::RunFilePath(folder))) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(place, ": has no run"));
+}
 
 }  // namespace
 
@@ -44,13 +56,37 @@ absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
   if (!fetch) {
     DISTRO_RETURN_IF_ERROR(server::StoreFolder(bucket.get(), folder, &log));
   } else {
-    server::FolderCopy copy(bucket.get(), folder, server::Disk::Real(), &log);
-    DISTRO_RETURN_IF_ERROR(copy.Fetch().status());
-    if (!Exists(server::RunFilePath(folder)))
-      return absl::NotFoundError(absl::StrCat(options.from, ": has no run"));
+    DISTRO_RETURN_IF_ERROR(FetchLog(bucket.get(), options.from, folder, &log));
   }
   return Report{.text = absl::StrCat("copied ", options.from, " to ", options.to),
                 .json = {{"from", options.from}, {"to", options.to}}};
+}
+
+Flag DataDirFlag(std::string* value) {
+  return {.name = "data_dir",
+          .value = value,
+          .help =
+              "Data folder of an aggregator; only read. Or s3://BUCKET/PREFIX, which is first "
+              "copied whole to a "
+              "temporary folder (TMPDIR). Required.",
+          .takes = Takes::kFolder};
+}
+
+absl::StatusOr<Report> ReadLog(
+    const std::string& place, const std::function<void(absl::string_view)>& progress,
+    absl::FunctionRef<absl::StatusOr<Report>(const std::string& data_dir)> read) {
+  if (!IsBucket(place)) return read(place);
+  DISTRO_ASSIGN_OR_RETURN(const auto bucket, S3Client::Open(place, Clock::Real()));
+  DISTRO_ASSIGN_OR_RETURN(const std::string folder, MakeTemporaryFolder("distroctl"));
+  const auto remove = absl::MakeCleanup([&folder] {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  });
+  Log log(LogLevel::kInfo, Clock::Real(), progress);
+  DISTRO_RETURN_IF_ERROR(FetchLog(bucket.get(), place, folder, &log));
+  absl::StatusOr<Report> report = read(folder);
+  if (!report.ok()) return Annotate(report.status(), absl::StrCat("the copy of ", place));
+  return report;
 }
 
 Command LogCopyCommand(const Console* console) {

@@ -1,9 +1,11 @@
-// `distroctl log copy`: copies a run between a data folder and a bucket.
+// `distroctl log copy` copies a run between a data folder and a bucket. The other commands of a log
+// read a bucket's through a copy.
 #pragma once
 
 #include <functional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/process/command_line.h"
@@ -24,5 +26,13 @@ absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
                                const std::function<void(absl::string_view)>& progress);
 
 Command LogCopyCommand(const Console* console);
+
+// The flag of the commands that read a log.
+Flag DataDirFlag(std::string* value);
+// Calls `read` with `place`, a data folder; of s3://BUCKET/PREFIX with a copy in a temporary
+// folder, which it removes. The statuses of `read`, and those of FolderCopy, which name the bucket.
+absl::StatusOr<Report> ReadLog(
+    const std::string& place, const std::function<void(absl::string_view)>& progress,
+    absl::FunctionRef<absl::StatusOr<Report>(const std::string& data_dir)> read);
 
 }  // namespace distro::tools

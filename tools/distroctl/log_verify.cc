@@ -15,6 +15,7 @@
 #include "common/base/utf8.h"
 #include "server/log/admission_store.h"
 #include "server/log/epoch_file.h"
+#include "tools/distroctl/log_copy.h"
 #include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {
@@ -106,10 +107,7 @@ Command LogVerifyCommand(const Console* console) {
   return {
       .name = "log verify",
       .summary = "Verifies checksums, hash chain, snapshots and every stored result.",
-      .flags = {{.name = "data_dir",
-                 .value = &options->data_dir,
-                 .help = "Data folder of an aggregator; only read. Required.",
-                 .takes = Takes::kFolder}},
+      .flags = {DataDirFlag(&options->data_dir)},
       .help =
           R"(Prints its progress on standard error. If it finds damage, it names file and part (ten at most) and ends with 4. The
 remedy is in docs/operations.md, "Backup and restore". The aggregator may be running; a backup is verified the same way.
@@ -117,7 +115,11 @@ remedy is in docs/operations.md, "Backup and restore". The aggregator may be run
 Example:
   distroctl log verify --data_dir backup)",
       .run = [options, console]() -> absl::StatusOr<int> {
-        return console->Show(VerifyLog(*options, console->progress));
+        return console->Show(
+            ReadLog(options->data_dir, console->progress, [&](const std::string& folder) {
+              options->data_dir = folder;
+              return VerifyLog(*options, console->progress);
+            }));
       }};
 }
 

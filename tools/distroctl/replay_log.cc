@@ -15,6 +15,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
+#include "tools/distroctl/log_copy.h"
 #include "tools/distroctl/stored_log.h"
 
 namespace distro::tools {
@@ -169,10 +170,7 @@ Command LogReplayCommand(const Console* console) {
       .name = "log replay",
       .summary =
           "Applies the whole log to the initial model, verifies it, compares the workers' hashes.",
-      .flags = {{.name = "data_dir",
-                 .value = &options->data_dir,
-                 .help = "Data folder of an aggregator; only read. Required.",
-                 .takes = Takes::kFolder}},
+      .flags = {DataDirFlag(&options->data_dir)},
       .help =
           R"(Reads the initial model and every record in order, verifies SHA-256, checksums and the hash chain, applies each round on
 the CPU, and compares the state hash before it with those that its members reported. `state` is what every replica must
@@ -182,7 +180,11 @@ If hashes differ, it ends with 5: the log is intact, those workers were not. The
 Example:
   distroctl log replay --data_dir data)",
       .run = [options, console]() -> absl::StatusOr<int> {
-        return console->Show(ReplayLog(*options, console->progress));
+        return console->Show(
+            ReadLog(options->data_dir, console->progress, [&](const std::string& folder) {
+              options->data_dir = folder;
+              return ReplayLog(*options, console->progress);
+            }));
       }};
 }
 

@@ -15,6 +15,7 @@
 #include "common/method/methods.h"
 #include "common/run/record/committed_round.h"
 #include "common/run/sample_pool.h"
+#include "tools/distroctl/log_copy.h"
 #include "tools/distroctl/report.h"
 
 namespace distro::tools {
@@ -158,10 +159,7 @@ Command LogLsCommand(const Console* console) {
       .name = "log ls",
       .summary =
           "Lists the rounds of a data folder: members, bytes, chain hash, reason of closing.",
-      .flags = {{.name = "data_dir",
-                 .value = &options->data_dir,
-                 .help = "Data folder of an aggregator; only read. Required.",
-                 .takes = Takes::kFolder},
+      .flags = {DataDirFlag(&options->data_dir),
                 {.name = "from", .value = &options->from, .help = "The first round."},
                 {.name = "to",
                  .value = &options->to,
@@ -173,7 +171,11 @@ deleted because a snapshot contains them. The aggregator may be running.
 Example:
   distroctl log ls --data_dir data --from 1200)",
       .run = [options, console]() -> absl::StatusOr<int> {
-        return console->Show(ListLog(*options));
+        return console->Show(
+            ReadLog(options->data_dir, console->progress, [&](const std::string& folder) {
+              options->data_dir = folder;
+              return ListLog(*options);
+            }));
       }};
 }
 
@@ -232,10 +234,7 @@ Command LogShowCommand(const Console* console) {
       .name = "log show",
       .arguments = {{"ROUND", &given->round, /*required=*/false}},
       .summary = "Shows the header of a round (default: the newest): members, hashes, samples.",
-      .flags = {{.name = "data_dir",
-                 .value = &given->data_dir,
-                 .help = "Data folder of an aggregator; only read. Required.",
-                 .takes = Takes::kFolder}},
+      .flags = {DataDirFlag(&given->data_dir)},
       .help =
           R"(SEGMENTS is the number of segments that include a member's update; STATE HASH is the hash it reported with its
 upload. The aggregator may be running.
@@ -244,7 +243,7 @@ Examples:
   distroctl log show --data_dir data
   distroctl log show 1234 --data_dir data --output json)",
       .run = [given, console]() -> absl::StatusOr<int> {
-        LogShowOptions options = {.data_dir = given->data_dir, .round = std::nullopt};
+        LogShowOptions options;
         uint64_t round;
         if (!given->round.empty()) {
           if (!absl::SimpleAtoi(given->round, &round))
@@ -252,7 +251,11 @@ Examples:
                 absl::StrCat("ROUND: \"", given->round, "\" is not a whole number from 0"));
           options.round = round;
         }
-        return console->Show(ShowRound(options));
+        return console->Show(
+            ReadLog(given->data_dir, console->progress, [&](const std::string& folder) {
+              options.data_dir = folder;
+              return ShowRound(options);
+            }));
       }};
 }
 
