@@ -3,19 +3,25 @@
 Varnish in front of it. Prints a table. Needs varnishd.
 
     bench/aggregator_load/mirrors.py --build build/release        W = 8, 32, 64; two minutes on two cores
+    bench/aggregator_load/mirrors.py --build build/release --links --workers 64
+        a segment of 4 MB, each worker behind a link of its own, 100 Mbps up and 500 down; needs root, for network namespaces
 
-All share the machine's cores: times are bounded by what they copy, hash and check, not by links.
+All share the machine's cores: without --links times are bounded by what they copy, hash and check.
 """
 import argparse
+import contextlib
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests/deploy")]
 import load_run  # noqa: E402
 import processes  # noqa: E402
+import shaped_links  # noqa: E402
 
 BLOCKS = 32703  # two segments
+BLOCKS_OF_LINKS = 4203  # a segment
+UP, DOWN = 100e6, 500e6  # bits a second
 KEPT = 32
 ROUNDS = 6  # the first is not measured
 WORKERS = (8, 32, 64)
@@ -24,20 +30,27 @@ HEADER = ("| W | results come from | result MB | rounds/s | last upload byte to 
           "| aggregator CPU s a round |")
 
 
-def measure(build, workers, mirrored):
-    holders = [processes.hold_port() for _ in range(2)]
-    objects, address = ("%s:%d" % holder.getsockname() for holder in holders)
+def measure(build, workers, mirrored, far):
+    host = shaped_links.HUB if far else "127.0.0.1"
+    holders = [processes.hold_port(host) for _ in range(3)]
+    listen, objects, address = ("%s:%d" % holder.getsockname() for holder in holders)
     flags = ("--objects", objects, "--mirrors", f"http://{address}") if mirrored else ()
-    with load_run.Load(build, workers, ROUNDS, 0, method="deltas", blocks=BLOCKS, kept_per_block=KEPT, flags=flags) as load:
+    with contextlib.ExitStack() as stack:
+        for holder in holders:
+            stack.callback(holder.close)
+        load = stack.enter_context(load_run.Load(build, workers, ROUNDS, 0, method="deltas", blocks=BLOCKS_OF_LINKS if far else BLOCKS,
+                                                 kept_per_block=KEPT, listen=listen, flags=flags))
         if mirrored:
             load.space.start_varnish(objects, address)
         pid = load.aggregator.child.pid
         before = load_run.cpu_seconds(pid)
-        seen = load.result([load.start()], LIMIT_SECONDS)
+        if far:
+            clients = [load.start(first=i, count=1, prefix=link.prefix) for i, link in enumerate(far)]
+        else:
+            clients = [load.start()]
+        seen = load.result(clients, LIMIT_SECONDS)
         cpu = (load_run.cpu_seconds(pid) - before) / len(seen)
         sent = load.aggregator.metric("distro_aggregator_sent_bytes_total", kind="result") / len(seen)
-    for holder in holders:
-        holder.close()
     _, lasts = load_run.segment_delays(seen)
     return {"down": seen[-1]["result_bytes"], "seconds": load_run.seconds_a_round(seen), "lasts": lasts, "sent": sent, "cpu": cpu}
 
@@ -52,11 +65,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator and aggregator_load")
     parser.add_argument("--workers", nargs="+", type=int, default=WORKERS, help="W")
+    parser.add_argument("--links", action="store_true", help="each worker in a network namespace of its own")
     options = parser.parse_args()
+    build = options.build.resolve() / "bin"
     load_run.print_head(HEADER)
     for workers in options.workers:
         for mirrored in (False, True):
-            print(row(workers, mirrored, measure(options.build.resolve() / "bin", workers, mirrored)), flush=True)
+            if not options.links:
+                print(row(workers, mirrored, measure(build, workers, mirrored, [])), flush=True)
+                continue
+            with shaped_links.Hub() as hub:
+                far = [hub.link(UP, DOWN) for _ in range(workers)]
+                print(row(workers, mirrored, measure(build, workers, mirrored, far)), flush=True)
 
 
 if __name__ == "__main__":
