@@ -3,6 +3,7 @@
 
     scripts/install_dependencies --with_python
     bench/step/module_step.py --build build/release --python .deps/pytorch/bin/python3 --out /tmp/step
+    bench/step/module_step.py ... --ranks 2 4        in as many processes, with FSDP2 and gloo: then "ours" is the difference to plain
 
 A program in PyTorch trains a Llama: forward and backward of random tokens, then the step. It is measured in turn with each of
 
@@ -14,6 +15,7 @@ A program in PyTorch trains a Llama: forward and backward of random tokens, then
 part of them and other programs of the machine change little; the last is time.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -29,13 +31,14 @@ LOCAL_STEPS = (1, 5)
 PROGRAM = pathlib.Path(__file__).with_name("module_program.py")
 
 
-def run_program(options, *arguments):
-    command = [str(part) for part in (options.python, "-B", PROGRAM, *arguments)]
+def run_program(options, *arguments, ranks=1):
+    several = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", ranks) if ranks > 1 else ()
+    command = [str(part) for part in (options.python, "-B", *several, PROGRAM, *arguments)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(options.build / "python")})
     return json.loads(done.stdout)
 
 
-def measure_run(binaries, config, local_steps, options):
+def measure_run(binaries, config, local_steps, ranks, options):
     """Readings of a program that is alone in a run."""
     space = processes.Workspace(binaries)
     try:
@@ -46,20 +49,20 @@ def measure_run(binaries, config, local_steps, options):
                                  "data_fingerprint": "any"})
         run_program(options, config, "--initial", space.folder / "initial")
         aggregator = space.start_aggregator("--run", run, "--model", space.folder / "initial")
-        return run_program(options, config, "--threads", options.threads, "--aggregator", aggregator.grpc)
+        return run_program(options, config, "--threads", options.threads, "--aggregator", aggregator.grpc, ranks=ranks)
     finally:
         space.close()
 
 
-def measure(binaries, model, options):
+def measure(binaries, model, ranks, options):
     """Seconds of a plain step, and by local steps the readings of a run; the least."""
     config = options.out / "config.json"
     config.write_text(json.dumps(model))
     plain, runs = [], {local_steps: [] for local_steps in LOCAL_STEPS}
     for _ in range(options.repeat):
-        plain.append(run_program(options, config, "--threads", options.threads, "--steps", options.steps)["step"])
+        plain.append(run_program(options, config, "--threads", options.threads, "--steps", options.steps, ranks=ranks)["step"])
         for local_steps, readings in runs.items():
-            readings.append(measure_run(binaries, config, local_steps, options))
+            readings.append(measure_run(binaries, config, local_steps, ranks, options))
     return min(plain), {local_steps: min(readings, key=lambda one: one["step"]) for local_steps, readings in runs.items()}
 
 
@@ -68,19 +71,21 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator and distro_train")
     parser.add_argument("--python", type=pathlib.Path, required=True, help="a Python with PyTorch")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the models' configurations")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1], help="processes (default 1)")
+    parser.add_argument("--threads", type=int, default=1, help="of each process (default 1)")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
     options.build = options.build.resolve()
     binaries = processes.programs_in(options.build / "bin")
     options.out.mkdir(parents=True, exist_ok=True)
-    load_run.print_head("| parameters | plain step | local steps | step in a run | of that ours | of that compress and apply |")
-    for model in (step.BASE | model for model in step.MODELS):
-        plain, runs = measure(binaries, model, options)
+    load_run.print_head("| parameters | ranks | plain step | local steps | step in a run | of that ours | of that compress and apply |")
+    for model, ranks in itertools.product((step.BASE | model for model in step.MODELS), options.ranks):
+        plain, runs = measure(binaries, model, ranks, options)
         for local_steps, run in runs.items():
-            print(f"| {run['parameters'] / 1e6:.1f} M | {plain * 1e3:.0f} ms | {local_steps} | {run['step'] * 1e3:.0f} ms | "
-                  f"{run['ours'] * 1e3:.1f} ms, {run['ours'] / run['step']:.1%} | "
+            ours = run["ours"] if ranks == 1 else run["step"] - plain
+            print(f"| {run['parameters'] / 1e6:.1f} M | {ranks} | {plain * 1e3:.0f} ms | {local_steps} | {run['step'] * 1e3:.0f} ms | "
+                  f"{ours * 1e3:.1f} ms, {ours / run['step']:.1%} | "
                   f"{run['kernels'] * 1e3:.1f} ms, {run['kernels'] / run['step']:.1%} |", flush=True)
 
 

@@ -100,12 +100,28 @@ class Ranks:
             self.guarded(lambda: self._dist.gather_object(value, at_first, dst=0, group=self._group))
         return every if self.rank == 0 else []
 
-    def to_first(self, tensor: torch.Tensor, rank: int) -> None:
-        """Sets rank 0's tensor, in the host's memory, to that of another process."""
-        if rank > 0 and self.rank == rank:
-            self.guarded(lambda: self._dist.send(tensor.contiguous(), dst=0, group=self._group))
-        if rank > 0 and self.rank == 0:
-            self.guarded(lambda: self._dist.recv(tensor, src=rank, group=self._group))
+    def collect_tensors(self, own: torch.Tensor, elements: list[int]) -> list[torch.Tensor]:
+        """At rank 0 the tensor of each process, in the host's memory; elsewhere nothing. `elements`: of each."""
+        if self.size == 1:
+            return [own.cpu()]
+        own = _padded(own, max(elements))
+        every = [torch.empty_like(own) for _ in elements] if self.rank == 0 else None
+        self.guarded(lambda: self._dist.gather(own, every, dst=0, group=self._group_of(own)))
+        return [one[:number].cpu() for one, number in zip(every or [], elements)]
+
+    def scatter(self, sent: list[torch.Tensor], elements: list[int], device: torch.device) -> torch.Tensor:
+        """What rank 0 sends this process, on `device`. `sent`: to each, in the host's memory; only rank 0 has it.
+        `elements`: of each."""
+        if self.size == 1:
+            return sent[0].to(device)
+        own = torch.empty(max(elements), device=device)
+        padded = [_padded(one, max(elements)).to(device) for one in sent]
+        self.guarded(lambda: self._dist.scatter(own, padded or None, src=0, group=self._group_of(own)))
+        return own[: elements[self.rank]]
+
+    def _group_of(self, tensor: torch.Tensor) -> Any:
+        """The group for tensors of its device."""
+        return self._group if tensor.device.type == "cpu" else None
 
     def sign_of_life(self) -> None:
         """Rank 0 calls it again and again in `work` that waits."""
@@ -140,7 +156,7 @@ class Ranks:
             if sent.data_ptr() != own.data_ptr():
                 copies.append((own, sent))
             # As bytes: not every backend has every type of float.
-            group = self._group if sent.device.type == "cpu" else None
+            group = self._group_of(sent)
             pending.append(self._dist.broadcast(sent.view(-1).view(torch.uint8), src=0, group=group, async_op=True))
         for work in pending:
             if work is not None:
@@ -156,6 +172,12 @@ class Ranks:
             raise
         except RuntimeError as error:
             raise Error(f"another process of this worker has gone: {error}") from error
+
+
+def _padded(tensor: torch.Tensor, elements: int) -> torch.Tensor:
+    """With zeros at the end: gather and scatter move tensors of one size."""
+    more = elements - tensor.numel()
+    return torch.nn.functional.pad(tensor, (0, more)) if more > 0 else tensor
 
 
 def ranks(model: torch.nn.Module, sharded: bool, data_mesh: Any) -> Ranks:

@@ -4,7 +4,7 @@ or the layers of a pipeline's stages."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,24 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from ._inner import Inner, RunOptimizer
 from ._ranks import Ranks
 
+#: Elements of the tensors that travel in one operation, or of one that has more.
+_TOGETHER = 1 << 24
+
+
+class _Part(NamedTuple):
+    """What of a whole tensor lies in a process."""
+
+    name: str
+    shape: tuple[int, ...]
+    offset: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    def of(self, whole: torch.Tensor) -> torch.Tensor:
+        return whole[tuple(slice(first, first + size) for first, size in zip(self.offset, self.shape))]
+
 
 class _Described(NamedTuple):
     """A tensor without its values."""
@@ -25,8 +43,8 @@ class _Described(NamedTuple):
 
 
 class Sharded:
-    """Moves whole tensors between rank 0 and the parts in all processes, one after another: no process but rank 0
-    holds more than one whole tensor at a time.
+    """Moves whole tensors between rank 0 and the parts in all processes, some at a time: no process but rank 0 holds
+    more than one whole tensor or 64 MB.
 
     Every process calls the same functions in the same order. Error: another process has ended. ValueError: a parameter
     that cannot be trained so; names it and the remedy."""
@@ -47,14 +65,19 @@ class Sharded:
         self._parameters = parameters
         self._ranks = ranks
         self._device = next(iter(parameters.values())).device
-        # Of all processes: the shape of each parameter, and the first process that has it or a part of it.
+        # Of all processes: the shape of each parameter, the first process that has it or a part of it, and the parts.
         self._shapes: dict[str, torch.Size] = {}
         self._first: dict[str, int] = {}
-        for rank, shapes in enumerate(ranks.gather({name: value.shape for name, value in parameters.items()})):
-            for name, shape in shapes.items():
+        own = [(name, value.shape, *_place(value)) for name, value in parameters.items()]
+        self._parts: list[list[_Part]] = []
+        for rank, of_rank in enumerate(ranks.gather(own)):
+            self._parts.append([_Part(name, shape, offset) for name, _, shape, offset in of_rank])
+            for name, shape, _, _ in of_rank:
                 self._first.setdefault(name, rank)
                 if self._shapes.setdefault(name, shape) != shape:
                     raise ValueError(f"parameter {name!r}: has the shapes {list(self._shapes[name])} and {list(shape)}")
+        self._names = list(_together(self._shapes))
+        self._owned = self._distinct()
         #: What the run sees: whole tensors by name, float32 in the host's memory. Only rank 0 has them.
         self.wholes: dict[str, torch.nn.Parameter] = {}
         if ranks.rank == 0:
@@ -72,24 +95,37 @@ class Sharded:
     def gather(self) -> None:
         """Sets `wholes` to the module's values."""
         self.reshard()
-        with torch.no_grad():
-            for name, whole in self._gathered(self._parameters):
-                self.wholes[name].copy_(whole)
+        self._gather(self._parameters, {name: whole.data for name, whole in self.wholes.items()})
 
     def gather_gradients(self) -> None:
         """Sets the gradients of `wholes` to those of the module."""
-        with torch.no_grad():
-            for name, whole in self._gathered(self._gradients()):
-                self.wholes[name].grad = whole
+        gradients = {name: torch.empty_like(whole) for name, whole in self.wholes.items()}
+        self._gather(self._gradients(), gradients)
+        for name, gradient in gradients.items():
+            self.wholes[name].grad = gradient
 
     def scatter(self) -> None:
         """Sets the module to `wholes`."""
         self.reshard()
         with torch.no_grad():
-            for name, shape in self._shapes.items():
-                whole = self._of_first(self.wholes.get(name), _Described(shape, torch.float32))
-                if name in self._parameters:
-                    _local(self._parameters[name]).copy_(_part(whole, self._parameters[name]))
+            for names in self._names:
+                parts = [[part for part in of_rank if part.name in names] for of_rank in self._parts]
+                wholes = {name: self.wholes[name] for name in names} if self.wholes else {}
+                sent = [_flat((part.of(wholes[part.name]) for part in of_rank), "cpu") for of_rank in parts if wholes]
+                received = self._ranks.scatter(sent, [_elements(of_rank) for of_rank in parts], self._device)
+                for part, values in _split(parts[self._ranks.rank], received):
+                    _local(self._parameters[part.name]).copy_(values)
+
+    def _gather(self, tensors: Mapping[str, torch.Tensor], wholes: Mapping[str, torch.Tensor]) -> None:
+        """Sets rank 0's `wholes` to the tensors, of which each process has its parts."""
+        with torch.no_grad():
+            for names in self._names:
+                parts = [[part for part in of_rank if part.name in names] for of_rank in self._owned]
+                own = _flat((_local(tensors[part.name]) for part in parts[self._ranks.rank]), self._device)
+                received = self._ranks.collect_tensors(own, [_elements(of_rank) for of_rank in parts])
+                for of_rank, flat in zip(parts, received):
+                    for part, values in _split(of_rank, flat):
+                        part.of(wholes[part.name]).copy_(values)
 
     def clip(self, clip_norm: float) -> float:
         """Scales the gradients to a norm of at most `clip_norm` over all processes, and returns the norm before, which
@@ -158,17 +194,6 @@ class Sharded:
             state["state"], state["param_groups"] = loaded, _numbered(state["param_groups"], own_groups)
         inner.load_state_dict(described)
 
-    def _gathered(self, tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yields, at rank 0, each whole tensor in the host's memory; nothing elsewhere."""
-        for name, first in self._first.items():
-            whole = self._whole_at(first, tensors[name]) if name in tensors else None
-            if self._ranks.rank == 0 and first > 0:
-                whole = torch.empty(self._shapes[name])
-            if whole is not None:
-                self._ranks.to_first(whole, first)
-            if self._ranks.rank == 0 and whole is not None:
-                yield name, whole
-
     def _whole_at(self, rank: int, value: Any) -> Any:
         """The whole tensor in the host's memory of that process, None elsewhere; other things as they are."""
         if not isinstance(value, torch.Tensor):
@@ -197,6 +222,21 @@ class Sharded:
             shape=parameter.shape,
             stride=parameter.stride(),
         )
+
+    def _distinct(self) -> list[list[_Part]]:
+        """By rank, the parts that no process before it has."""
+        seen: set[_Part] = set()
+        owned = []
+        for of_rank in self._parts:
+            owned.append([part for part in of_rank if part not in seen and part.elements > 0])
+            seen.update(of_rank)
+        held = dict.fromkeys(self._shapes, 0)
+        for part in (part for of_rank in owned for part in of_rank):
+            held[part.name] += part.elements
+        for name, shape in self._shapes.items():
+            if held[name] != shape.numel():
+                raise ValueError(f"parameter {name!r}: {held[name]} of its {shape.numel()} elements are in a process")
+        return owned
 
     def _own_groups(self, optimizer: torch.optim.Optimizer) -> list[list[str]]:
         """The names of the parameters in each of its groups."""
@@ -270,18 +310,46 @@ def _norm(parts: list[torch.Tensor]) -> float:
     return float(_whole(torch.nn.utils.get_total_norm(parts)))
 
 
-def _place(parameter: DTensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _place(parameter: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and offset of what lies in this process."""
+    if not isinstance(parameter, DTensor):
+        return tuple(parameter.shape), (0,) * parameter.dim()
     shape, offset = compute_local_shape_and_global_offset(parameter.shape, parameter.device_mesh, parameter.placements)
     return tuple(shape), tuple(offset)
 
 
 def _part(whole: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     """What of the whole tensor lies in this process."""
-    if not isinstance(parameter, DTensor):
-        return whole
-    shape, offset = _place(parameter)
-    return whole[tuple(slice(first, first + size) for first, size in zip(offset, shape))]
+    return _Part("", *_place(parameter)).of(whole)
+
+
+def _together(shapes: Mapping[str, torch.Size]) -> Iterator[set[str]]:
+    """The names of the tensors that travel together."""
+    names: set[str] = set()
+    elements = 0
+    for name, shape in shapes.items():
+        if names and elements + shape.numel() > _TOGETHER:
+            yield names
+            names, elements = set(), 0
+        names.add(name)
+        elements += shape.numel()
+    yield names
+
+
+def _elements(parts: list[_Part]) -> int:
+    return sum(part.elements for part in parts)
+
+
+def _flat(values: Iterable[torch.Tensor], device: torch.device | str) -> torch.Tensor:
+    flat = [value.reshape(-1) for value in values]
+    return torch.cat(flat) if flat else torch.empty(0, device=device)
+
+
+def _split(parts: list[_Part], flat: torch.Tensor) -> Iterator[tuple[_Part, torch.Tensor]]:
+    first = 0
+    for part in parts:
+        yield part, flat[first : first + part.elements].view(part.shape)
+        first += part.elements
 
 
 def _optimizers(inner: torch.optim.Optimizer) -> list[torch.optim.Optimizer]:
