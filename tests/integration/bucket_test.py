@@ -92,6 +92,9 @@ class OtherMachine:
             expected_text = self.workspace.distroctl("log", *command, "--data_dir", self.workspace.data_dir)
             text = self.workspace.distroctl("log", *command, "--data_dir", self.log[1])
             self.assertEqual(text[:len(expected_text)], expected_text)
+        self.assertIn(f"the copy of {self.log[1]}: round 9999", self.workspace.distroctl("log", "show", "9999", "--data_dir", self.log[1], code=2))
+        self.assertIn(f"the copy of {self.log[1]}: --from: 9",
+                      self.workspace.distroctl("log", "ls", "--from", "9", "--to", "8", "--data_dir", self.log[1], code=2))
         self.assertEqual(list(self.workspace.folder.glob("distroctl-*")), [])
         self.assertIn("has no run", self.workspace.distroctl("log", "ls", "--data_dir", self.log[1] + "-none", code=2))
         copy = self.workspace.folder / "copy"

@@ -63,17 +63,17 @@ absl::StatusOr<Report> CopyLog(const LogCopyOptions& options,
 }
 
 Flag DataDirFlag(std::string* value) {
-  return {.name = "data_dir",
-          .value = value,
-          .help =
-              "Data folder of an aggregator; only read. Or s3://BUCKET/PREFIX, which is first "
-              "copied whole to a "
-              "temporary folder (TMPDIR). Required.",
-          .takes = Takes::kFolder};
+  return {
+      .name = "data_dir",
+      .value = value,
+      .help =
+          "Data folder of an aggregator; only read. Or s3://BUCKET/PREFIX: the run is first "
+          "copied to a folder below TMPDIR, which stays if the command is interrupted. Required.",
+      .takes = Takes::kFolder};
 }
 
 absl::StatusOr<Report> ReadLog(
-    const std::string& place, const std::function<void(absl::string_view)>& progress,
+    std::string place, const std::function<void(absl::string_view)>& progress,
     absl::FunctionRef<absl::StatusOr<Report>(const std::string& data_dir)> read) {
   if (!IsBucket(place)) return read(place);
   DISTRO_ASSIGN_OR_RETURN(const auto bucket, S3Client::Open(place, Clock::Real()));
@@ -82,6 +82,7 @@ absl::StatusOr<Report> ReadLog(
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   });
+  DISTRO_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
   Log log(LogLevel::kInfo, Clock::Real(), progress);
   DISTRO_RETURN_IF_ERROR(FetchLog(bucket.get(), place, folder, &log));
   absl::StatusOr<Report> report = read(folder);

@@ -32,7 +32,7 @@ Flag DataDirFlag(std::string* value);
 // Calls `read` with `place`, a data folder; of s3://BUCKET/PREFIX with a copy in a temporary
 // folder, which it removes. The statuses of `read`, and those of FolderCopy, which name the bucket.
 absl::StatusOr<Report> ReadLog(
-    const std::string& place, const std::function<void(absl::string_view)>& progress,
+    std::string place, const std::function<void(absl::string_view)>& progress,
     absl::FunctionRef<absl::StatusOr<Report>(const std::string& data_dir)> read);
 
 }  // namespace distro::tools

@@ -35,6 +35,7 @@ class Ranks:
         self.data_rank, self.data_size = self.data_ranks.index(self.rank), len(self.data_ranks)
         self._group: Any = None if alone else self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
         self._heard = 0.0
+        self._met = False  # the processes, in the default group
         #: What `everywhere` calls, by name.
         self.calls: dict[str, Callable[[], Any]] = {}
 
@@ -101,27 +102,40 @@ class Ranks:
         return every if self.rank == 0 else []
 
     def collect_tensors(self, own: torch.Tensor, elements: list[int]) -> list[torch.Tensor]:
-        """At rank 0 the tensor of each process, in the host's memory; elsewhere nothing. `elements`: of each."""
-        if self.size == 1:
-            return [own.cpu()]
-        own = _padded(own, max(elements))
-        every = [torch.empty_like(own) for _ in elements] if self.rank == 0 else None
-        self.guarded(lambda: self._dist.gather(own, every, dst=0, group=self._group_of(own)))
-        return [one[:number].cpu() for one, number in zip(every or [], elements)]
+        """At rank 0 the tensor of each process, in the host's memory; elsewhere nothing. `elements`: of each process's
+        tensor, on the same kind of device."""
+        if self.rank > 0:
+            self._exchange(own.device, [(self._dist.isend, own, 0)])
+            return []
+        every = [own, *(own.new_empty(number) for number in elements[1:])]
+        self._exchange(own.device, [(self._dist.irecv, one, rank) for rank, one in enumerate(every) if rank > 0])
+        return self.guarded(lambda: [one.cpu() for one in every])
 
     def scatter(self, sent: list[torch.Tensor], elements: list[int], device: torch.device) -> torch.Tensor:
         """What rank 0 sends this process, on `device`. `sent`: to each, in the host's memory; only rank 0 has it.
         `elements`: of each."""
-        if self.size == 1:
-            return sent[0].to(device)
-        own = torch.empty(max(elements), device=device)
-        padded = [_padded(one, max(elements)).to(device) for one in sent]
-        self.guarded(lambda: self._dist.scatter(own, padded or None, src=0, group=self._group_of(own)))
-        return own[: elements[self.rank]]
+        if self.rank > 0:
+            own = torch.empty(elements[self.rank], device=device)
+            self._exchange(device, [(self._dist.irecv, own, 0)])
+            return own
+        every = [one.to(device) for one in sent]
+        self._exchange(device, [(self._dist.isend, one, rank) for rank, one in enumerate(every) if rank > 0])
+        return every[0]
 
-    def _group_of(self, tensor: torch.Tensor) -> Any:
-        """The group for tensors of its device."""
-        return self._group if tensor.device.type == "cpu" else None
+    def _exchange(self, device: torch.device, operations: list[tuple[Any, torch.Tensor, int]]) -> None:
+        """Sends and receives tensors that are not empty. Every process calls it."""
+        if self.size > 1:
+            self.guarded(lambda: self._run(device, operations))
+
+    def _run(self, device: torch.device, operations: list[tuple[Any, torch.Tensor, int]]) -> None:
+        group = self._group if device.type == "cpu" else None
+        if group is None and not self._met:
+            # NCCL wants all processes in a group's first operation, and not all need send.
+            self._dist.all_reduce(torch.zeros(1, device=device))
+        self._met = True
+        pending = [self._dist.P2POp(what, one, peer, group) for what, one, peer in operations if one.numel() > 0]
+        for work in self._dist.batch_isend_irecv(pending) if pending else []:
+            work.wait()
 
     def sign_of_life(self) -> None:
         """Rank 0 calls it again and again in `work` that waits."""
@@ -156,7 +170,7 @@ class Ranks:
             if sent.data_ptr() != own.data_ptr():
                 copies.append((own, sent))
             # As bytes: not every backend has every type of float.
-            group = self._group_of(sent)
+            group = self._group if sent.device.type == "cpu" else None
             pending.append(self._dist.broadcast(sent.view(-1).view(torch.uint8), src=0, group=group, async_op=True))
         for work in pending:
             if work is not None:
@@ -172,12 +186,6 @@ class Ranks:
             raise
         except RuntimeError as error:
             raise Error(f"another process of this worker has gone: {error}") from error
-
-
-def _padded(tensor: torch.Tensor, elements: int) -> torch.Tensor:
-    """With zeros at the end: gather and scatter move tensors of one size."""
-    more = elements - tensor.numel()
-    return torch.nn.functional.pad(tensor, (0, more)) if more > 0 else tensor
 
 
 def ranks(model: torch.nn.Module, sharded: bool, data_mesh: Any) -> Ranks:

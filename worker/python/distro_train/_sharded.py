@@ -43,24 +43,15 @@ class _Described(NamedTuple):
 
 
 class Sharded:
-    """Moves whole tensors between rank 0 and the parts in all processes, some at a time: no process but rank 0 holds
-    more than one whole tensor or 64 MB.
+    """Moves whole tensors between rank 0 and the parts in all processes: 64 MB at a time, or a tensor that has more.
 
     Every process calls the same functions in the same order. Error: another process has ended. ValueError: a parameter
     that cannot be trained so; names it and the remedy."""
 
     def __init__(self, model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> None:
-        averaged = {
-            id(value) for part in model.modules() if isinstance(part, FSDPModule) for value in part.parameters()
-        }
-        for name, value in parameters.items():
-            _check(name, value, ranks, id(value) in averaged)
-        for name, value in model.named_parameters():
-            if isinstance(value, DTensor) and not value.requires_grad:
-                raise ValueError(
-                    f"parameter {name!r}: is frozen and in parts, and nothing could compare it with other workers': "
-                    "keep frozen parts out of fully_shard (ignored_params)"
-                )
+        for fault in ranks.gather(_fault(model, parameters, ranks)):
+            if fault:
+                raise ValueError(fault)
         self._model = model
         self._parameters = parameters
         self._ranks = ranks
@@ -99,7 +90,9 @@ class Sharded:
 
     def gather_gradients(self) -> None:
         """Sets the gradients of `wholes` to those of the module."""
-        gradients = {name: torch.empty_like(whole) for name, whole in self.wholes.items()}
+        gradients = {
+            name: torch.empty_like(whole) if whole.grad is None else whole.grad for name, whole in self.wholes.items()
+        }
         self._gather(self._gradients(), gradients)
         for name, gradient in gradients.items():
             self.wholes[name].grad = gradient
@@ -235,7 +228,9 @@ class Sharded:
             held[part.name] += part.elements
         for name, shape in self._shapes.items():
             if held[name] != shape.numel():
-                raise ValueError(f"parameter {name!r}: {held[name]} of its {shape.numel()} elements are in a process")
+                raise ValueError(
+                    f"parameter {name!r}: has {shape.numel()} elements, and its parts in the processes {held[name]}"
+                )
         return owned
 
     def _own_groups(self, optimizer: torch.optim.Optimizer) -> list[list[str]]:
@@ -253,6 +248,9 @@ class Sharded:
         for name, value in self._parameters.items():
             if value.grad is None:
                 value.grad = torch.zeros_like(value)
+            if isinstance(value.grad, DTensor) and value.grad.placements != _placements(value):
+                # Each process has a summand, for example of a norm whose samples sequence parallelism divides.
+                value.grad = self._ranks.guarded(partial(value.grad.redistribute, placements=_placements(value)))
             found[name] = value.grad
         return found
 
@@ -276,6 +274,23 @@ class _ShardedInner(Inner):
 
     def load(self, held: dict[str, Any] | None) -> None:
         self._sharded.load_state(self.optimizer, held)
+
+
+def _fault(model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> str:
+    """What is wrong with this process's parameters; empty: nothing."""
+    averaged = {id(value) for part in model.modules() if isinstance(part, FSDPModule) for value in part.parameters()}
+    try:
+        for name, value in parameters.items():
+            _check(name, value, ranks, id(value) in averaged)
+    except ValueError as error:
+        return str(error)
+    for name, value in model.named_parameters():
+        if isinstance(value, DTensor) and not value.requires_grad:
+            return (
+                f"parameter {name!r}: is frozen and in parts, and nothing could compare it with other workers': "
+                "keep frozen parts out of fully_shard (ignored_params)"
+            )
+    return ""
 
 
 def _check(name: str, value: torch.Tensor, ranks: Ranks, averaged: bool) -> None:
@@ -303,6 +318,10 @@ def _local(tensor: torch.Tensor) -> torch.Tensor:
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _placements(tensor: torch.Tensor) -> Any:
+    return tensor.placements if isinstance(tensor, DTensor) else None
 
 
 def _norm(parts: list[torch.Tensor]) -> float:
@@ -341,7 +360,7 @@ def _elements(parts: list[_Part]) -> int:
 
 
 def _flat(values: Iterable[torch.Tensor], device: torch.device | str) -> torch.Tensor:
-    flat = [value.reshape(-1) for value in values]
+    flat = [value.reshape(-1).to(device) for value in values]
     return torch.cat(flat) if flat else torch.empty(0, device=device)
 
 
