@@ -16,12 +16,12 @@ inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPa
   DISTRO_RETURN_IF_ERROR(CheckWeights(payloads, rule));
   DeltaMeans means;
   DeltaAccumulator accumulator(rule);
-  DISTRO_RETURN_IF_ERROR(VisitSentBlocks(
-      payloads, expected, range, [&](uint32_t block, absl::Span<const SparseSent> sent) {
-        for (const SparseSent& of : sent)
-          accumulator.Add(extents[block], of.entries, ScaleOf(of.code), of.weight);
-        accumulator.EmitBlock(&means);
-      }));
+  DISTRO_RETURN_IF_ERROR(VisitSentBlocks(payloads, expected, range,
+                                         [&](uint32_t block, absl::Span<const SparseSent> sent) {
+                                           for (const SparseSent& of : sent)
+                                             accumulator.Add(extents[block], of);
+                                           accumulator.EmitBlock(&means);
+                                         }));
   return means;
 }
 inline absl::StatusOr<DeltaMeans> CombinedMeans(absl::Span<const WeightedDeltaPayload> payloads,

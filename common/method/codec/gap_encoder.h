@@ -302,8 +302,7 @@ void GapEncoder<Format>::Write(const internal::GapCodes<Format>& codes, std::str
   EntryBits next = {.codes = &codes, .entry = entries_.data(), .run = runs_.data()};
   for (size_t first = 0; first < counts_.size(); first += kGroupBlocks) {
     const size_t begin = groups->size();
-    next.begins = 1;
-    next.plain = 0;
+    next = {.codes = &codes, .entry = next.entry, .run = next.run};  // a run begins
     ForEachRun(first, [&](size_t block, size_t end) {
       const uint32_t count = counts_[block];
       write.template operator()<Repeats>(static_cast<uint32_t>(end - block - 1));

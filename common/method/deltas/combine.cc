@@ -40,15 +40,15 @@ void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t>
   }
 }
 
-void DeltaAccumulator::Add(const BlockExtent& extent, absl::Span<const uint16_t> entries,
-                           int64_t scale, int weight) {
-  const std::array<int64_t, 2> values = {weight * scale, -weight * scale};
+void DeltaAccumulator::Add(const BlockExtent& extent, const SparseSent& sent) {
+  const int64_t value = sent.weight * ScaleOf(sent.code);
+  const std::array<int64_t, 2> values = {value, -value};
   const bool whole = extent.Contains(kBlockElements - 1);
   // A block with fewer than K elements inside its tensor fills its record with others.
-  for (const uint16_t entry : entries) {
+  for (const uint16_t entry : sent.entries) {
     const uint32_t position = entry % kBlockElements;
     if (whole || extent.Contains(position))
-      AddOne(position, values[entry / kBlockElements], weight);
+      AddOne(position, values[entry / kBlockElements], sent.weight);
   }
 }
 

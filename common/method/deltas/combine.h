@@ -77,6 +77,14 @@ class MeanRounding {
   std::vector<uint64_t> reciprocals_;  // [D]: floor((2^64 - 1) / D); 0 has none
 };
 
+// A worker's block that is not empty; borrowed.
+struct SparseSent {
+  absl::Span<const uint16_t> entries;  // as those of SentGroup (update_reader.h)
+  uint8_t code = 0;                    // of the scale
+  int weight = 1;                      // n_w
+  size_t payload = 0;                  // its number among those of the segment
+};
+
 // Sums one block at a time in 70 KB of scratch memory, of which it touches only what was sent. Not
 // thread-safe.
 class DeltaAccumulator {
@@ -88,9 +96,7 @@ class DeltaAccumulator {
   // at most kMaxDeltaWeights.
   void Add(const BlockExtent& extent, absl::Span<const uint16_t> positions,
            absl::Span<const int64_t> values, int weight);
-  // The same for values of magnitude `scale`: entries are position + kBlockElements * negative.
-  void Add(const BlockExtent& extent, absl::Span<const uint16_t> entries, int64_t scale,
-           int weight);
+  void Add(const BlockExtent& extent, const SparseSent& sent);
 
   // Appends the block's means to `means`. The scratch is empty again afterwards.
   void EmitBlock(DeltaMeans* means);

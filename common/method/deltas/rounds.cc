@@ -194,28 +194,22 @@ absl::StatusOr<CombinedGroups> DeltaRounds::CombineGroups(const SegmentInput& in
                         ? std::optional(static_cast<int>(config_.kept_votes_per_block()))
                         : std::nullopt;
   const int64_t first_block = layout_->SegmentFirstBlock(input.expected.segment);
-  const MeanRule rule = RuleOf(input.weights);
-  SparseAccumulator levels_of(rule);
-  DeltaAccumulator means_of(rule);
+  SparseAccumulator accumulator(RuleOf(input.weights));
   DeltaBlock levels;
-  DeltaMeans means;
   const absl::Status status = VisitSentBlocks(
       input.payloads, input.expected, range,
       [&](uint32_t block, absl::Span<const SparseSent> sent) {
         for (const SparseSent& of : sent)
           groups.counts.AddCode(of.payload, input.tensors[block], of.code);
         if (!kept.has_value()) {
-          groups.counts.entries += levels_of.Combine(input.extents[block], sent, &levels);
+          groups.counts.entries += accumulator.Combine(input.extents[block], sent, &levels);
         } else {
-          for (const SparseSent& of : sent)
-            means_of.Add(input.extents[block], of.entries, ScaleOf(of.code), of.weight);
-          means.Clear();
-          means_of.EmitBlock(&means);
+          const DeltaMeans& means = accumulator.MeansOf(input.extents[block], sent);
           groups.counts.entries += means.values.size();
           // The largest before levels, whose rounding would make ties of different means.
-          means =
-              KeepLargest(means, *kept, config_.seed(), input.expected.round, first_block + block);
-          RoundBlock(means, 0, &levels);
+          RoundBlock(
+              KeepLargest(means, *kept, config_.seed(), input.expected.round, first_block + block),
+              0, &levels);
         }
         groups.result.AddBlock(levels);
       });

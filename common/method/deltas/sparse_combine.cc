@@ -20,6 +20,7 @@ constexpr size_t kMostMarked = kBlockElements * 3 / 8;
 
 using Ints = int32_t __attribute__((vector_size(16)));
 using Floats = float __attribute__((vector_size(16)));
+constexpr size_t kLanes = sizeof(Ints) / sizeof(int32_t);
 
 template <typename Vector>
 Vector Load(const void* from) {
@@ -69,7 +70,11 @@ SparseAccumulator::SparseAccumulator(const MeanRule& rule)
 uint32_t SparseAccumulator::Combine(const BlockExtent& extent, absl::Span<const SparseSent> sent,
                                     DeltaBlock* block) {
   const std::optional<Form> form = FormOf(sent);
-  if (!form.has_value()) return CombineSums(extent, sent, block);
+  if (!form.has_value()) {
+    const DeltaMeans& means = MeansOf(extent, sent);
+    RoundBlock(means, 0, block);
+    return static_cast<uint32_t>(means.values.size());
+  }
   if (Add(extent, sent, *form))
     TakeMarked();
   else
@@ -221,13 +226,12 @@ uint32_t SparseAccumulator::MakeBlock(const Form& form, int code, DeltaBlock* bl
   return not_zero;
 }
 
-uint32_t SparseAccumulator::CombineSums(const BlockExtent& extent,
-                                        absl::Span<const SparseSent> sent, DeltaBlock* block) {
-  for (const SparseSent& of : sent) sums_.Add(extent, of.entries, ScaleOf(of.code), of.weight);
-  means_of_sums_.Clear();
-  sums_.EmitBlock(&means_of_sums_);
-  RoundBlock(means_of_sums_, 0, block);
-  return static_cast<uint32_t>(means_of_sums_.values.size());
+const DeltaMeans& SparseAccumulator::MeansOf(const BlockExtent& extent,
+                                             absl::Span<const SparseSent> sent) {
+  for (const SparseSent& of : sent) sums_.Add(extent, of);
+  means_of_block_.Clear();
+  sums_.EmitBlock(&means_of_block_);
+  return means_of_block_;
 }
 
 }  // namespace distro

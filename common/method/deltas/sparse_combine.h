@@ -20,14 +20,6 @@
 
 namespace distro {
 
-// A worker's block that is not empty; borrowed.
-struct SparseSent {
-  absl::Span<const uint16_t> entries;  // as those of SentGroup (update_reader.h)
-  uint8_t code = 0;                    // of the scale
-  int weight = 1;                      // n_w
-  size_t payload = 0;                  // its number among those of the segment
-};
-
 // Holds 210 KB of scratch memory. Not thread-safe.
 class SparseAccumulator {
  public:
@@ -39,6 +31,8 @@ class SparseAccumulator {
   // positions of a worker, and weights of 1 or more that sum to at most rule.weights and
   // kMaxDeltaWeights.
   uint32_t Combine(const BlockExtent& extent, absl::Span<const SparseSent> sent, DeltaBlock* block);
+  // The block's means, until the next call. Requires the same.
+  const DeltaMeans& MeansOf(const BlockExtent& extent, absl::Span<const SparseSent> sent);
 
  private:
   // A word is S * 2^weight_bits + C: the signed sum in units of 2^unit_bits, and the weight of who
@@ -63,11 +57,7 @@ class SparseAccumulator {
   // Sets levels_ from means_: kUndecided and more where MakeBlock must compute the level.
   void MakeLevels(const Form& form, int code);
   uint32_t MakeBlock(const Form& form, int code, DeltaBlock* block) const;
-  // Combine without words.
-  uint32_t CombineSums(const BlockExtent& extent, absl::Span<const SparseSent> sent,
-                       DeltaBlock* block);
 
-  static constexpr size_t kLanes = 4;
   static constexpr int32_t kUndecided = 1 << 16;
 
   const int64_t weights_;
@@ -76,12 +66,12 @@ class SparseAccumulator {
   std::array<int32_t, kBlockElements> words_{};        // by position; 0 if nobody sent it
   std::array<uint64_t, kBlockElements / 64> marks_{};  // of positions, if few are sent
   uint32_t count_ = 0;                                 // of the arrays below
-  alignas(16) std::array<int32_t, kBlockElements> taken_{};
+  alignas(16) std::array<int32_t, kBlockElements> taken_;
   std::array<uint16_t, kBlockElements> positions_;
   alignas(16) std::array<float, kBlockElements> means_;
   alignas(16) std::array<int32_t, kBlockElements> levels_;
   DeltaAccumulator sums_;
-  DeltaMeans means_of_sums_;
+  DeltaMeans means_of_block_;
 };
 
 }  // namespace distro

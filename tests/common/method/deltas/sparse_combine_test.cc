@@ -51,8 +51,7 @@ class Compared {
 
   void Expect(const BlockExtent& extent, const Block& block) {
     DeltaMeans means;
-    for (const SparseSent& of : block.sent)
-      means_.Add(extent, of.entries, ScaleOf(of.code), of.weight);
+    for (const SparseSent& of : block.sent) means_.Add(extent, of);
     means_.EmitBlock(&means);
     RoundBlock(means, 0, expected_.get());
     EXPECT_EQ(levels_.Combine(extent, block.sent, found_.get()), means.values.size());
