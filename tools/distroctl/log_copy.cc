@@ -72,10 +72,11 @@ Flag DataDirFlag(std::string* value) {
       .takes = Takes::kFolder};
 }
 
-absl::StatusOr<Report> ReadLog(
-    std::string place, const std::function<void(absl::string_view)>& progress,
-    absl::FunctionRef<absl::StatusOr<Report>(const std::string& data_dir)> read) {
-  if (!IsBucket(place)) return read(place);
+absl::StatusOr<Report> ReadLog(std::string* data_dir,
+                               const std::function<void(absl::string_view)>& progress,
+                               absl::FunctionRef<absl::StatusOr<Report>()> read) {
+  if (!IsBucket(*data_dir)) return read();
+  const std::string place = *data_dir;
   DISTRO_ASSIGN_OR_RETURN(const auto bucket, S3Client::Open(place, Clock::Real()));
   DISTRO_ASSIGN_OR_RETURN(const std::string folder, MakeTemporaryFolder("distroctl"));
   const auto remove = absl::MakeCleanup([&folder] {
@@ -85,7 +86,8 @@ absl::StatusOr<Report> ReadLog(
   DISTRO_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
   Log log(LogLevel::kInfo, Clock::Real(), progress);
   DISTRO_RETURN_IF_ERROR(FetchLog(bucket.get(), place, folder, &log));
-  absl::StatusOr<Report> report = read(folder);
+  *data_dir = folder;
+  absl::StatusOr<Report> report = read();
   if (!report.ok()) return Annotate(report.status(), absl::StrCat("the copy of ", place));
   return report;
 }

@@ -29,10 +29,11 @@ Command LogCopyCommand(const Console* console);
 
 // The flag of the commands that read a log.
 Flag DataDirFlag(std::string* value);
-// Calls `read` with `place`, a data folder; of s3://BUCKET/PREFIX with a copy in a temporary
-// folder, which it removes. The statuses of `read`, and those of FolderCopy, which name the bucket.
-absl::StatusOr<Report> ReadLog(
-    std::string place, const std::function<void(absl::string_view)>& progress,
-    absl::FunctionRef<absl::StatusOr<Report>(const std::string& data_dir)> read);
+// Returns what `read` says of `data_dir`. If that is s3://BUCKET/PREFIX, it is first set to a copy
+// in a temporary folder, which is removed at the end. The statuses of `read`, and those of
+// FolderCopy, which name the bucket.
+absl::StatusOr<Report> ReadLog(std::string* data_dir,
+                               const std::function<void(absl::string_view)>& progress,
+                               absl::FunctionRef<absl::StatusOr<Report>()> read);
 
 }  // namespace distro::tools

@@ -115,11 +115,8 @@ remedy is in docs/operations.md, "Backup and restore". The aggregator may be run
 Example:
   distroctl log verify --data_dir backup)",
       .run = [options, console]() -> absl::StatusOr<int> {
-        return console->Show(
-            ReadLog(options->data_dir, console->progress, [&](const std::string& folder) {
-              options->data_dir = folder;
-              return VerifyLog(*options, console->progress);
-            }));
+        return console->Show(ReadLog(&options->data_dir, console->progress,
+                                     [&] { return VerifyLog(*options, console->progress); }));
       }};
 }
 

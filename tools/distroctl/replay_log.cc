@@ -180,11 +180,8 @@ If hashes differ, it ends with 5: the log is intact, those workers were not. The
 Example:
   distroctl log replay --data_dir data)",
       .run = [options, console]() -> absl::StatusOr<int> {
-        return console->Show(
-            ReadLog(options->data_dir, console->progress, [&](const std::string& folder) {
-              options->data_dir = folder;
-              return ReplayLog(*options, console->progress);
-            }));
+        return console->Show(ReadLog(&options->data_dir, console->progress,
+                                     [&] { return ReplayLog(*options, console->progress); }));
       }};
 }
 

@@ -172,10 +172,7 @@ Example:
   distroctl log ls --data_dir data --from 1200)",
       .run = [options, console]() -> absl::StatusOr<int> {
         return console->Show(
-            ReadLog(options->data_dir, console->progress, [&](const std::string& folder) {
-              options->data_dir = folder;
-              return ListLog(*options);
-            }));
+            ReadLog(&options->data_dir, console->progress, [&] { return ListLog(*options); }));
       }};
 }
 
@@ -243,7 +240,7 @@ Examples:
   distroctl log show --data_dir data
   distroctl log show 1234 --data_dir data --output json)",
       .run = [given, console]() -> absl::StatusOr<int> {
-        LogShowOptions options;
+        LogShowOptions options = {.data_dir = given->data_dir, .round = std::nullopt};
         uint64_t round;
         if (!given->round.empty()) {
           if (!absl::SimpleAtoi(given->round, &round))
@@ -252,10 +249,7 @@ Examples:
           options.round = round;
         }
         return console->Show(
-            ReadLog(given->data_dir, console->progress, [&](const std::string& folder) {
-              options.data_dir = folder;
-              return ShowRound(options);
-            }));
+            ReadLog(&options.data_dir, console->progress, [&] { return ShowRound(options); }));
       }};
 }
 
