@@ -71,11 +71,8 @@ def main():
     load_run.print_head(HEADER)
     for workers in options.workers:
         for mirrored in (False, True):
-            if not options.links:
-                print(row(workers, mirrored, measure(build, workers, mirrored, [])), flush=True)
-                continue
-            with shaped_links.Hub() as hub:
-                far = [hub.link(UP, DOWN) for _ in range(workers)]
+            with shaped_links.Hub() if options.links else contextlib.nullcontext() as hub:
+                far = [hub.link(UP, DOWN) for _ in range(workers)] if hub else []
                 print(row(workers, mirrored, measure(build, workers, mirrored, far)), flush=True)
 
 

@@ -29,10 +29,6 @@ OUTSIDE = ("weights.0", "weights.1")  # embedding and head
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def is_first():
-    return RANKS == 1 or torch.distributed.get_rank() == 0
-
-
 def processor_seconds():
     """Of all processes, up to a step that all have made."""
     seconds = torch.tensor([time.process_time()], dtype=torch.float64)
@@ -92,7 +88,7 @@ def main():
         print("{}")
         return
     measured = as_worker(model, config, options.aggregator) if options.aggregator else plain(model, config, options.steps)
-    if is_first():
+    if os.environ.get("RANK", "0") == "0":
         print(json.dumps(measured), flush=True)
     if RANKS > 1:
         torch.distributed.barrier()

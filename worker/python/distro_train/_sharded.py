@@ -49,26 +49,28 @@ class Sharded:
     that cannot be trained so; names it and the remedy."""
 
     def __init__(self, model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> None:
-        for fault in ranks.gather(_fault(model, parameters, ranks)):
-            if fault:
+        for fault in ranks.gather(next(_faults(model, parameters, ranks), None)):
+            if fault is not None:
                 raise ValueError(fault)
         self._model = model
         self._parameters = parameters
         self._ranks = ranks
         self._device = next(iter(parameters.values())).device
-        # Of all processes: the shape of each parameter, the first process that has it or a part of it, and the parts.
+        # Of all processes: the shape of each parameter, and the first process that has it or a part of it.
         self._shapes: dict[str, torch.Size] = {}
         self._first: dict[str, int] = {}
         own = [(name, value.shape, *_place(value)) for name, value in parameters.items()]
-        self._parts: list[list[_Part]] = []
+        parts: list[list[_Part]] = []
         for rank, of_rank in enumerate(ranks.gather(own)):
-            self._parts.append([_Part(name, shape, offset) for name, _, shape, offset in of_rank])
+            parts.append([_Part(name, shape, offset) for name, _, shape, offset in of_rank])
             for name, shape, _, _ in of_rank:
                 self._first.setdefault(name, rank)
                 if self._shapes.setdefault(name, shape) != shape:
                     raise ValueError(f"parameter {name!r}: has the shapes {list(self._shapes[name])} and {list(shape)}")
-        self._names = list(_together(self._shapes))
-        self._owned = self._distinct()
+        # By what travels together, and by rank: all parts, and those that no process before it has.
+        together = _together(self._shapes)
+        self._parts = _divided(parts, together)
+        self._owned = _divided(_distinct(parts, self._shapes), together)
         #: What the run sees: whole tensors by name, float32 in the host's memory. Only rank 0 has them.
         self.wholes: dict[str, torch.nn.Parameter] = {}
         if ranks.rank == 0:
@@ -101,10 +103,12 @@ class Sharded:
         """Sets the module to `wholes`."""
         self.reshard()
         with torch.no_grad():
-            for names in self._names:
-                parts = [[part for part in of_rank if part.name in names] for of_rank in self._parts]
-                wholes = {name: self.wholes[name] for name in names} if self.wholes else {}
-                sent = [_flat((part.of(wholes[part.name]) for part in of_rank), "cpu") for of_rank in parts if wholes]
+            for parts in self._parts:
+                sent = [
+                    _flat((part.of(self.wholes[part.name]) for part in of_rank), "cpu")
+                    for of_rank in parts
+                    if self._ranks.rank == 0
+                ]
                 received = self._ranks.scatter(sent, [_elements(of_rank) for of_rank in parts], self._device)
                 for part, values in _split(parts[self._ranks.rank], received):
                     _local(self._parameters[part.name]).copy_(values)
@@ -112,8 +116,7 @@ class Sharded:
     def _gather(self, tensors: Mapping[str, torch.Tensor], wholes: Mapping[str, torch.Tensor]) -> None:
         """Sets rank 0's `wholes` to the tensors, of which each process has its parts."""
         with torch.no_grad():
-            for names in self._names:
-                parts = [[part for part in of_rank if part.name in names] for of_rank in self._owned]
+            for parts in self._owned:
                 own = _flat((_local(tensors[part.name]) for part in parts[self._ranks.rank]), self._device)
                 received = self._ranks.collect_tensors(own, [_elements(of_rank) for of_rank in parts])
                 for of_rank, flat in zip(parts, received):
@@ -216,23 +219,6 @@ class Sharded:
             stride=parameter.stride(),
         )
 
-    def _distinct(self) -> list[list[_Part]]:
-        """By rank, the parts that no process before it has."""
-        seen: set[_Part] = set()
-        owned = []
-        for of_rank in self._parts:
-            owned.append([part for part in of_rank if part not in seen and part.elements > 0])
-            seen.update(of_rank)
-        held = dict.fromkeys(self._shapes, 0)
-        for part in (part for of_rank in owned for part in of_rank):
-            held[part.name] += part.elements
-        for name, shape in self._shapes.items():
-            if held[name] != shape.numel():
-                raise ValueError(
-                    f"parameter {name!r}: has {shape.numel()} elements, and its parts in the processes {held[name]}"
-                )
-        return owned
-
     def _own_groups(self, optimizer: torch.optim.Optimizer) -> list[list[str]]:
         """The names of the parameters in each of its groups."""
         names = {id(value): name for name, value in self._parameters.items()}
@@ -276,40 +262,49 @@ class _ShardedInner(Inner):
         self._sharded.load_state(self.optimizer, held)
 
 
-def _fault(model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> str:
-    """What is wrong with this process's parameters; empty: nothing."""
+def _faults(model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> Iterator[str]:
+    """Why this process's parameters cannot be trained so."""
+    # FSDP2 averages the gradients of these.
     averaged = {id(value) for part in model.modules() if isinstance(part, FSDPModule) for value in part.parameters()}
-    try:
-        for name, value in parameters.items():
-            _check(name, value, ranks, id(value) in averaged)
-    except ValueError as error:
-        return str(error)
+    for name, value in parameters.items():
+        if value.dtype != torch.float32:
+            yield (
+                f"parameter {name!r}: is {str(value.dtype).removeprefix('torch.')}, and a module in parts is stepped "
+                "in float32: fully_shard(model.float(), mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))"
+            )
+        over = set(value.device_mesh.mesh.flatten().tolist()) if isinstance(value, DTensor) else {ranks.rank}
+        if ranks.data_size > 1 and not (id(value) in averaged and over.issuperset(ranks.data_ranks)):
+            yield (
+                f"parameter {name!r}: nothing averages its gradients over the {ranks.data_size} processes that read "
+                "different samples: fully_shard the whole model after its layers, or give data_mesh, the processes "
+                "that do"
+            )
+        if isinstance(value, DTensor) and _place(value)[0] != tuple(value.to_local().shape):
+            yield f"parameter {name!r}: its dimensions do not divide evenly over tensor parallelism and FSDP2: pad them"
     for name, value in model.named_parameters():
         if isinstance(value, DTensor) and not value.requires_grad:
-            return (
+            yield (
                 f"parameter {name!r}: is frozen and in parts, and nothing could compare it with other workers': "
                 "keep frozen parts out of fully_shard (ignored_params)"
             )
-    return ""
 
 
-def _check(name: str, value: torch.Tensor, ranks: Ranks, averaged: bool) -> None:
-    """ValueError: a parameter that cannot be trained so. `averaged`: FSDP2 averages its gradients."""
-    if value.dtype != torch.float32:
-        raise ValueError(
-            f"parameter {name!r}: is {str(value.dtype).removeprefix('torch.')}, and a module in parts is stepped in "
-            "float32: fully_shard(model.float(), mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))"
-        )
-    over = set(value.device_mesh.mesh.flatten().tolist()) if isinstance(value, DTensor) else {ranks.rank}
-    if ranks.data_size > 1 and not (averaged and over.issuperset(ranks.data_ranks)):
-        raise ValueError(
-            f"parameter {name!r}: nothing averages its gradients over the {ranks.data_size} processes that read "
-            "different samples: fully_shard the whole model after its layers, or give data_mesh, the processes that do"
-        )
-    if isinstance(value, DTensor) and _place(value)[0] != tuple(value.to_local().shape):
-        raise ValueError(
-            f"parameter {name!r}: its dimensions do not divide evenly over tensor parallelism and FSDP2: pad them"
-        )
+def _distinct(parts: list[list[_Part]], shapes: Mapping[str, torch.Size]) -> list[list[_Part]]:
+    """By rank, the parts that no process before it has. ValueError: they do not make whole tensors."""
+    seen: set[_Part] = set()
+    owned = []
+    held = dict.fromkeys(shapes, 0)
+    for of_rank in parts:
+        owned.append([part for part in of_rank if part not in seen])
+        seen.update(of_rank)
+        for part in owned[-1]:
+            held[part.name] += part.elements
+    for name, shape in shapes.items():
+        if held[name] != shape.numel():
+            raise ValueError(
+                f"parameter {name!r}: has {shape.numel()} elements, and its parts in the processes {held[name]}"
+            )
+    return owned
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
@@ -342,17 +337,25 @@ def _part(whole: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     return _Part("", *_place(parameter)).of(whole)
 
 
-def _together(shapes: Mapping[str, torch.Size]) -> Iterator[set[str]]:
-    """The names of the tensors that travel together."""
-    names: set[str] = set()
-    elements = 0
+def _together(shapes: Mapping[str, torch.Size]) -> dict[str, int]:
+    """By name, the number of the operation in which a tensor travels."""
+    numbers: dict[str, int] = {}
+    number = elements = 0
     for name, shape in shapes.items():
-        if names and elements + shape.numel() > _TOGETHER:
-            yield names
-            names, elements = set(), 0
-        names.add(name)
+        if elements > 0 and elements + shape.numel() > _TOGETHER:
+            number, elements = number + 1, 0
+        numbers[name] = number
         elements += shape.numel()
-    yield names
+    return numbers
+
+
+def _divided(parts: list[list[_Part]], together: Mapping[str, int]) -> list[list[list[_Part]]]:
+    """By operation and rank."""
+    divided: list[list[list[_Part]]] = [[[] for _ in parts] for _ in range(1 + max(together.values()))]
+    for rank, of_rank in enumerate(parts):
+        for part in of_rank:
+            divided[together[part.name]][rank].append(part)
+    return divided
 
 
 def _elements(parts: list[_Part]) -> int:
