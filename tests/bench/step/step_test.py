@@ -37,13 +37,15 @@ class ModuleStepTest(unittest.TestCase):
             options = argparse.Namespace(out=pathlib.Path(folder), build=pathlib.Path(BIN).parent, threads=1, steps=10,
                                          repeat=1, python=os.environ["DISTRO_TORCH_PYTHON"])
             small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
-            plain, runs = module_step.measure(binaries, step.BASE | small, options)
-        self.assertGreater(plain, 0)
-        self.assertEqual(set(runs), {1, 5})
-        for run in runs.values():
-            self.assertGreater(run["parameters"], 50000)
-            self.assertGreater(run["step"], run["ours"])
-            self.assertGreater(run["ours"], 0)
+            for ranks in (1, 2):
+                with self.subTest(ranks=ranks):
+                    plain, runs = module_step.measure(binaries, step.BASE | small, ranks, options)
+                    self.assertGreater(plain, 0)
+                    self.assertEqual(set(runs), {1, 5})
+                    for run in runs.values():
+                        self.assertGreater(run["parameters"], 50000)
+                        self.assertGreater(run["step"], run["ours"])
+                        self.assertGreater(run["ours"], 0)
 
 
 class TableTest(unittest.TestCase):
