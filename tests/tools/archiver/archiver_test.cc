@@ -9,6 +9,7 @@
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
+#include "common/base/status_macros.h"
 #include "common/model/checkpoint/hf_folder.h"
 #include "gmock/gmock.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -343,26 +344,40 @@ TEST_F(ArchiverTest, StartsAgainWhenItsRoundsAreGone) {
   EXPECT_THAT(Log(), HasSubstr("newest snapshot reason=\"its round 1 is before"));
 }
 
-TEST(OpenArchiveTest, BoundsSnapshotByModelThatWorkersTrainWhole) {
+// What an archiver without a copy makes of a run whose snapshot has so many bytes; Unavailable if it
+// would fetch it.
+absl::Status OpenWithSnapshotOf(uint64_t bytes, v1::GetRunResponse run) {
   testing::ScratchFolder data;
   const auto folder = ArchiveFolder::Open(data.path());
-  ASSERT_TRUE(folder.ok()) << folder.status();
+  DISTRO_RETURN_IF_ERROR(folder.status());
   Log log(LogLevel::kError);
+  run.add_snapshots()->set_size_bytes(bytes);
+  const auto fetch = [](const v1::SnapshotInfo&, const std::string&) {
+    return absl::UnavailableError("fetched");
+  };
+  return OpenArchive(run, std::nullopt, 1, folder->get(), fetch, &log).status();
+}
+
+TEST(OpenArchiveTest, BoundsSnapshotByModelThatWorkersTrainWhole) {
   v1::GetRunResponse run;
   run.set_model_config_json(
       R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64,
           "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "rms_norm_eps": 1e-5,
           "num_attention_heads": 2, "max_position_embeddings": 16})");
-  run.add_snapshots()->set_size_bytes(400);  // as of an adapter
-  const auto open = [&] {
-    const auto fetch = [](const v1::SnapshotInfo&, const std::string&) {
-      return absl::UnavailableError("fetched");
-    };
-    return OpenArchive(run, std::nullopt, 1, folder->get(), fetch, &log).status();
-  };
-  EXPECT_THAT(open().message(), HasSubstr("a snapshot of 400 bytes is not one of the run's model"));
+  const uint64_t of_adapter = 400;
+  EXPECT_THAT(OpenWithSnapshotOf(of_adapter, run).message(),
+              HasSubstr("a snapshot of 400 bytes is not one of the run's model"));
   run.mutable_config()->set_workers(v1::WORKERS_PYTHON);
-  EXPECT_EQ(open(), absl::UnavailableError("fetched"));
+  EXPECT_EQ(OpenWithSnapshotOf(of_adapter, run), absl::UnavailableError("fetched"));
+}
+
+TEST(OpenArchiveTest, FollowsModelOfMoreThan65536Blocks) {
+  v1::GetRunResponse run;
+  run.set_model_config_json(
+      R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 32000,
+          "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+          "rms_norm_eps": 1e-5, "num_attention_heads": 8, "max_position_embeddings": 2048})");
+  EXPECT_EQ(OpenWithSnapshotOf(uint64_t{4819542456}, run), absl::UnavailableError("fetched"));
 }
 
 TEST_F(ArchiverTest, RefusesAFolderOfAnotherRun) {
