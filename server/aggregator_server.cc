@@ -56,9 +56,9 @@ ConnectionLimits ConnectionsOf(const AggregatorOptions& options) {
 
 // The HTTP port until the run is there.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartLoadingHttp(const std::string& http) {
-  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(http));
+  DISTRO_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(http));
   return HttpEndpoint::Start(
-      address.first, address.second,
+      address.host, address.port,
       {HealthRoute(), ReadyRoute([] {
          return ReadyReport{.checks = {{"loaded", false, "the run is being read"}}};
        })});
@@ -190,7 +190,7 @@ absl::Status AggregatorServer::Impl::OpenHost(Disk* disk,
 }
 
 absl::Status AggregatorServer::Impl::StartHttp() {
-  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.http));
+  DISTRO_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(options.http));
   std::vector<HttpRoute> routes;
   routes.push_back(HealthRoute());
   routes.push_back(ReadyRoute([this] { return Ready(); }));
@@ -206,17 +206,17 @@ absl::Status AggregatorServer::Impl::StartHttp() {
                               .ready = [this] { return Ready(); }};
   for (HttpRoute& route : StatusRoutes(sources)) routes.push_back(std::move(route));
   DISTRO_ASSIGN_OR_RETURN(http,
-                          HttpEndpoint::Start(address.first, address.second, std::move(routes)));
-  http_address = JoinHostPort(address.first, http->port());
+                          HttpEndpoint::Start(address.host, address.port, std::move(routes)));
+  http_address = JoinHostPort(address.host, http->port());
   return options.objects.empty() ? absl::OkStatus() : StartObjects();
 }
 
 absl::Status AggregatorServer::Impl::StartObjects() {
-  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.objects));
+  DISTRO_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(options.objects));
   const ObjectSources sources{.host = host.get(), .transfers = &metrics, .log = log};
-  DISTRO_ASSIGN_OR_RETURN(objects, HttpEndpoint::Start(address.first, address.second,
+  DISTRO_ASSIGN_OR_RETURN(objects, HttpEndpoint::Start(address.host, address.port,
                                                        {ObjectRoute(sources)}, ObjectLimits()));
-  objects_address = JoinHostPort(address.first, objects->port());
+  objects_address = JoinHostPort(address.host, objects->port());
   log->Info("serving objects", {{"objects", objects_address}});
   return absl::OkStatus();
 }
@@ -235,8 +235,8 @@ absl::Status AggregatorServer::Impl::CheckOtherPorts() const {
   absl::StatusOr<std::unique_ptr<HttpEndpoint>> objects_port = nullptr;
   if (!options.objects.empty()) objects_port = StartLoadingHttp(options.objects);
   if (!objects_port.ok()) return Annotate(objects_port.status(), "--objects");
-  DISTRO_ASSIGN_OR_RETURN(const auto address, SplitAddress(options.listen));
-  return Annotate(ListeningSockets::Open(address.first, address.second).status(), "--listen");
+  DISTRO_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(options.listen));
+  return Annotate(ListeningSockets::Open(address.host, address.port).status(), "--listen");
 }
 
 absl::Status AggregatorServer::Impl::CheckRun(RunStore* store) {

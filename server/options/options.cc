@@ -1,26 +1,12 @@
 #include "server/options/options.h"
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/net/http/http_url.h"
 
 namespace distro::server {
-
-absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(address, " is not host:port with a port of 0 to 65535"));
-  }
-  absl::string_view host = address.substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  return std::make_pair(std::string(host), port);
-}
 
 namespace {
 
@@ -98,10 +84,10 @@ absl::Status AggregatorOptions::Validate() const {
   }
   DISTRO_RETURN_IF_ERROR(limits.Validate());
   DISTRO_RETURN_IF_ERROR(CheckCredentials(*this));
-  DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(listen).status(), "--listen"));
-  DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(http).status(), "--http"));
+  DISTRO_RETURN_IF_ERROR(Annotate(ParseHostPort(listen).status(), "--listen"));
+  DISTRO_RETURN_IF_ERROR(Annotate(ParseHostPort(http).status(), "--http"));
   if (!objects.empty())
-    DISTRO_RETURN_IF_ERROR(Annotate(SplitAddress(objects).status(), "--objects"));
+    DISTRO_RETURN_IF_ERROR(Annotate(ParseHostPort(objects).status(), "--objects"));
   if (objects.empty() && !mirrors.empty()) {
     return absl::InvalidArgumentError(
         "--mirrors: needs --objects, the address from which the mirrors get what they serve");

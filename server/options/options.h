@@ -4,12 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
 #include "server/connections/connection_limits.h"
@@ -82,8 +79,5 @@ struct AggregatorOptions {
     return suspect_after == absl::ZeroDuration() ? 3 * heartbeat_interval : suspect_after;
   }
 };
-
-// "host:port" or "[v6]:port" as host and port. InvalidArgument: there is no port of 0 to 65535.
-absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address);
 
 }  // namespace distro::server

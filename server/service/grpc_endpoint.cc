@@ -118,7 +118,7 @@ struct GrpcEndpoint::Impl {
 };
 
 absl::Status GrpcEndpoint::Impl::Listen() {
-  DISTRO_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.listen));
+  DISTRO_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(options.listen));
   const auto& [host, port] = host_port;
   auto listening = Acceptor::Listen(host, port, sources.checks->connections(), sources.log);
   if (!listening.ok()) return Annotate(listening.status(), "--listen");

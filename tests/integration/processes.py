@@ -372,6 +372,8 @@ def add_binaries(parser):
 
 
 def main():
+    # A shell lets what it starts in the background ignore SIGINT, and Python then installs no handler, also in processes begun here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     add_binaries(parser)
     ProcessTest.binaries, rest = parser.parse_known_args()

@@ -76,12 +76,5 @@ TEST(OptionsTest, RefusesLeaseBelowSuspectAfter) {
               HasSubstr("--lease: 30s is not above --suspect_after (40s)"));
 }
 
-TEST(OptionsTest, SplitsAddresses) {
-  EXPECT_EQ(*SplitAddress("127.0.0.1:7700"), std::make_pair(std::string("127.0.0.1"), 7700));
-  EXPECT_EQ(*SplitAddress("[::1]:0"), std::make_pair(std::string("::1"), 0));
-  for (const char* bad : {"", ":1", "host", "host:", "host:-1", "host:x"})
-    EXPECT_FALSE(SplitAddress(bad).ok()) << bad;
-}
-
 }  // namespace
 }  // namespace distro::server
