@@ -205,8 +205,7 @@ absl::Status AggregatorServer::Impl::StartHttp() {
                               .metrics = [this] { return MetricValues(AllMetrics()); },
                               .ready = [this] { return Ready(); }};
   for (HttpRoute& route : StatusRoutes(sources)) routes.push_back(std::move(route));
-  DISTRO_ASSIGN_OR_RETURN(http,
-                          HttpEndpoint::Start(address.host, address.port, std::move(routes)));
+  DISTRO_ASSIGN_OR_RETURN(http, HttpEndpoint::Start(address.host, address.port, std::move(routes)));
   http_address = JoinHostPort(address.host, http->port());
   return options.objects.empty() ? absl::OkStatus() : StartObjects();
 }

@@ -81,7 +81,8 @@ absl::Status CheckSize(const v1::GetRunResponse& run) {
   const auto model = ParseModelConfig(run.model_config_json());
   if (!model.ok()) return absl::OkStatus();
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Create((*model)->Tensors()));
-  DISTRO_ASSIGN_OR_RETURN(const Layout layout, Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
+  DISTRO_ASSIGN_OR_RETURN(const Layout layout,
+                          Layout::Create(std::move(manifest), kDefaultSegmentBlocks));
   return CheckSnapshotSize(run.snapshots(0).size_bytes(), layout.elements());
 }
 
