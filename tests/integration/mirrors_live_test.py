@@ -73,6 +73,14 @@ class VarnishTest(MirrorTest):
             self.assertGreaterEqual(summary["mirror_failures"], 1)
             self.assertGreater(summary["received_payload_bytes"], 0)
 
+    def test_refuses_what_its_cache_cannot_hold(self):
+        """Such a snapshot, of more than 1 MB, comes from the aggregator at once."""
+        self.workspace.model |= {"hidden_size": 384}
+        aggregator = self.start_run(self.workspace.start_varnish(self.objects, cache="1M")[1])
+        worker, *others = [self.workspace.start_worker(f"w{i}", aggregator.grpc) for i in range(3)]
+        self.finish([worker, *others])
+        self.assertRegex(worker.log(), "mirror failed .*/snapshots/[^ ]*: .*503")
+
 
 @unittest.skipUnless(shutil.which("nginx"), "nginx is not installed")
 class NginxTest(MirrorTest):

@@ -292,14 +292,14 @@ class Workspace:
         self.processes.append(Process(name, command, self.folder))
         return self.processes[-1]
 
-    def start_varnish(self, objects, address=None):
-        """Varnish with the chart's rules in front of an aggregator's port of objects: the process, and its URL."""
+    def start_varnish(self, objects, address=None, cache="1G"):
+        """Varnish with the chart's rules in front of an aggregator's port of objects: the process, and its URL. It keeps `cache` bytes."""
         address = address or self.hold_address()
         host, port = objects.split(":")
         rules = VARNISH_RULES.read_text().replace('"aggregator"', f'"{host}"').replace('"7704"', f'"{port}"')
         (self.folder / "objects.vcl").write_text(rules)
         varnish = self.start("varnish", [
-            "varnishd", "-F", "-j", "none", "-a", address, "-f", self.folder / "objects.vcl", "-s", "malloc,1G",
+            "varnishd", "-F", "-j", "none", "-a", address, "-f", self.folder / "objects.vcl", "-s", f"malloc,{cache}",
             "-p", "send_timeout=86400", "-n", self.folder / "varnish"])
         until(lambda: answers(f"http://{address}/healthz"), "Varnish answers")
         return varnish, f"http://{address}"

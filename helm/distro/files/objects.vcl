@@ -1,8 +1,10 @@
 # Varnish 7 in front of an aggregator's --objects (docs/deploy.md, "Mirrors"). Replace the backend's host and port.
 # Clients that ask for the same object while it is fetched get its bytes as they arrive: the aggregator sends one copy.
 #
-#   varnishd -F -a :80 -f objects.vcl -s malloc,2G -p send_timeout=86400     # a snapshot over a slow link takes hours
+#   varnishd -F -a :80 -f objects.vcl -s malloc,8G -p send_timeout=86400     # a snapshot over a slow link takes hours
 vcl 4.1;
+
+import std;
 
 backend default {
   .host = "aggregator";
@@ -39,6 +41,10 @@ sub vcl_backend_response {
     # What is missing now may be there in a moment.
     set beresp.ttl = 0s;
     set beresp.uncacheable = true;
+  }
+  if (std.bytes(beresp.http.Content-Length + "B", 1TB) > storage.s0.free_space + storage.s0.used_space) {
+    # Otherwise the response would break off where the cache is full, and the aggregator would have sent it in vain.
+    return (error(503, "larger than the cache"));
   }
   return (deliver);
 }

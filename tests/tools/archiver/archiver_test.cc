@@ -344,8 +344,8 @@ TEST_F(ArchiverTest, StartsAgainWhenItsRoundsAreGone) {
   EXPECT_THAT(Log(), HasSubstr("newest snapshot reason=\"its round 1 is before"));
 }
 
-// What an archiver without a copy makes of a run whose snapshot has so many bytes; Unavailable if it
-// would fetch it.
+// What an archiver without a copy makes of a run whose snapshot has so many bytes; Unavailable if
+// it would fetch it.
 absl::Status OpenWithSnapshotOf(uint64_t bytes, v1::GetRunResponse run) {
   testing::ScratchFolder data;
   const auto folder = ArchiveFolder::Open(data.path());
