@@ -4,6 +4,7 @@
     distroctl run create HOST:7700 --run run.json --model initial              # once: the run
     distroctl invite w1 --aggregator HOST:7700 ...                             # once for each machine: w1.invite
     python finetune.py train --model Qwen/Qwen3-0.6B --lora 16 --invite w1.invite --data chat.jsonl
+    torchrun --nproc_per_node 8 finetune.py train --device cuda ...            # a model that needs several GPUs
 
 With --lora only the adapters are trained and sent; without it the whole model is. docs/fine_tuning.md has a run.json,
 with rates that were measured, and says when a run is worth it. A line of the data is a conversation:
@@ -20,6 +21,8 @@ import distro_train
 import torch
 from distro_train.transformers import RunTrainer
 from peft import LoraConfig, get_peft_model
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainingArguments
 
@@ -68,6 +71,15 @@ def load(args):
     return get_peft_model(model, adapters) if adapters else model
 
 
+def in_parts(model, settings):
+    """Each process of torchrun has a part of every tensor."""
+    mesh = init_device_mesh(settings.device.type, (settings.world_size,))
+    for layer in list(model.modules()):
+        if type(layer).__name__ in model._no_split_modules:
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
 def init(args):
     model = load(args)
     distro_train.save_initial(model, args.out)
@@ -78,17 +90,19 @@ def init(args):
 def train(args):
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     data = Conversations(args.data, tokenizer, args.length)
-    model = load(args).to(args.device)
+    settings = TrainingArguments(output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no",
+                                 report_to="none", disable_tqdm=True)  # also joins the processes of torchrun
+    model = in_parts(load(args), settings) if settings.world_size > 1 else load(args).to(settings.device)
     with distro_train.connect(args.aggregator, invite=args.invite, name=args.name, insecure=args.insecure, model=model,
                               state_dir=args.state_dir, fingerprint=data.fingerprint) as run:
-        settings = TrainingArguments(
-            output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no", report_to="none",
-            per_device_train_batch_size=args.batch_size or run.config["samples_per_worker"],
-            logging_steps=run.config.get("local_steps", 1), disable_tqdm=True)
+        of_process = run.config["samples_per_worker"] // settings.world_size
+        settings.per_device_train_batch_size = args.batch_size or of_process
+        settings.logging_steps = run.config.get("local_steps", 1)
         trainer = RunTrainer(run=run, model=model, args=settings, train_dataset=data, data_collator=data.collate)
         trainer.train()  # until the run is done
         run.save(args.out)  # with --lora a folder of peft; the tokenizer is beside it
-        print(f"done: state {run.summary()['state_hash']}")
+        if settings.process_index == 0:
+            print(f"done: state {run.summary()['state_hash']}")
 
 
 def main():

@@ -14,6 +14,16 @@ class Norm(nn.Module):
         return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon))
 
 
+def freeze(model, seen=0):
+    """Freezes the feed-forward layers, with the same values in every process, and adds a buffer that forward would not change."""
+    generator = torch.Generator().manual_seed(7)
+    for layer in model.model.layers:
+        for parameter in layer.mlp.parameters():
+            parameter.requires_grad_(False).data.normal_(std=0.05, generator=generator)
+        layer.register_buffer("seen", torch.tensor(seen))
+    return model
+
+
 def rotate(x, theta):
     """x [batch, heads, positions, size]: rotary position embedding, halves apart."""
     size = x.shape[-1]

@@ -524,12 +524,39 @@ class ModelTest(unittest.TestCase):
             self.assertEqual(trainable(sharded)[0], ["weight", "bias"])
             with self.assertRaisesRegex(ValueError, "'weight': lies in parts.*before fully_shard"):
                 distro_train.save_initial(sharded, folder)
-            for change, message in ((torch.nn.Module.bfloat16, "'weight': is bfloat16, and a module in parts.*MixedPrecisionPolicy"),
-                                    (lambda module: module.requires_grad_(False), "'weight': is frozen and in parts.*ignored_params")):
-                with self.assertRaisesRegex(ValueError, message):
-                    changed = change(torch.nn.Linear(4, 4))
-                    fsdp.fully_shard(changed, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
-                    Sharded(changed, dict(zip(*trainable(changed))), Ranks(alone=True))
+            with self.assertRaisesRegex(ValueError, "'weight': is bfloat16, and a module in parts.*MixedPrecisionPolicy"):
+                changed = torch.nn.Linear(4, 4).bfloat16()
+                fsdp.fully_shard(changed, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
+                Sharded(changed, dict(zip(*trainable(changed))), Ranks(alone=True))
+            with self.assertRaisesRegex(ValueError, "nothing of this process's part is trained"):
+                Sharded(changed, {}, Ranks(alone=True))
+
+    def test_entries_of_parts_are_those_of_whole_module(self):
+        whole = torch.nn.Module()
+        whole.trained, whole.frozen, whole.tied = (torch.nn.Linear(*sizes) for sizes in ((3, 5), (5, 3), (5, 3)))
+        whole.tied.weight = whole.frozen.weight
+        for frozen in (whole.frozen, whole.tied):
+            frozen.bfloat16().requires_grad_(False)
+        for name, value in (("flag", torch.tensor(True)), ("none", torch.zeros(0)), ("counts", torch.arange(7))):
+            whole.register_buffer(name, value)
+        parts = copy.deepcopy(whole)
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            import torch.distributed.fsdp as fsdp
+            fsdp.fully_shard(parts, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
+            sharded = Sharded(parts, dict(zip(*trainable(parts))), Ranks(alone=True))
+            sharded.gather()
+            entries = sharded.entries()
+            self.assertEqual(list(entries), list(whole.state_dict()))
+            for name, value in whole.state_dict().items():
+                self.assertEqual(entries[name].dtype, value.dtype)
+                self.assertTrue(torch.equal(entries[name], value), name)
+            self.assertIs(entries["tied.weight"], entries["frozen.weight"])
+            self.assertIs(entries["trained.weight"], sharded.wholes["trained.weight"])
+            parts.peft_config = {"default": None}
+            adapted = Sharded(parts, dict(zip(*trainable(parts))), Ranks(alone=True)).entries()
+            self.assertEqual(list(adapted), ["flag", "none", "counts", "trained.weight", "trained.bias"], "the base has what is frozen")
 
 
 class ProgressTest(unittest.TestCase):
@@ -757,11 +784,11 @@ class ModuleTest(unittest.TestCase):
         other = Plain(seed=2)
         change(other)
         with self.assertRaises(distro_train.OtherModel) as raised:
-            check(other, json.dumps(describe(Plain())) if description is None else description)
+            check(other, json.dumps(describe(Plain(), Ranks(alone=True))) if description is None else description, Ranks(alone=True))
         return str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")
 
     def test_may_differ_only_in_what_is_trained(self):
-        check(Plain(seed=2), json.dumps(describe(Plain())))
+        check(Plain(seed=2), json.dumps(describe(Plain(), Ranks(alone=True))), Ranks(alone=True))
         with torch.no_grad():
             other_values = self.refusal(lambda one: one.frozen.bias.fill_(1))
             self.assertEqual(other_values, "'frozen.bias' differs: it has other values than the run's")
@@ -778,24 +805,48 @@ class ModuleTest(unittest.TestCase):
             module.peft_config = {"default": types.SimpleNamespace(to_dict=lambda: settings)}
             return module
 
-        run = json.dumps(describe(adapted(r=4, target_modules={"a", "b"}, base_model_name_or_path="here")))
-        check(adapted(r=4, target_modules={"b", "a"}, base_model_name_or_path="there"), run)
+        run = json.dumps(describe(adapted(r=4, target_modules={"a", "b"}, base_model_name_or_path="here"), Ranks(alone=True)))
+        check(adapted(r=4, target_modules={"b", "a"}, base_model_name_or_path="there"), run, Ranks(alone=True))
         with self.assertRaisesRegex(distro_train.OtherModel, "adapter 'default': 'r' differs: it is 8, and the run's is 4") as raised:
-            check(adapted(r=8, target_modules={"a", "b"}), run)
+            check(adapted(r=8, target_modules={"a", "b"}), run, Ranks(alone=True))
         self.assertEqual(row_of(str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")), "OtherModel")
 
+    def test_compares_what_each_process_has(self):
+        class TwoRanks(Ranks):
+            other = {}
+
+            def gather(self, value):
+                return [value, self.other]
+
+        whole = Plain()
+        whole.peft_config = {"default": types.SimpleNamespace(to_dict=lambda: {"r": 4})}
+        described = describe(whole, Ranks(alone=True))
+        run, ranks, stage = json.dumps(described), TwoRanks(alone=True), Plain()
+        del stage.frozen
+        rest = {name: described["rest"][name] for name in ("frozen.weight", "frozen.bias")}
+        ranks.other = {"rest": rest, "adapters": described["adapters"]}
+        check(stage, run, ranks)  # together they have all
+        for other, message in (({"rest": rest, "adapters": {}}, "adapter 'default': 'r' is missing"),
+                               ({"rest": rest, "adapters": {"default": {"r": 8}}}, "adapter 'default': 'r' differs"),
+                               ({"rest": {}, "adapters": described["adapters"]}, "'frozen.weight' is missing"),
+                               ({"rest": rest | {"norm.running_mean": ["float32", [64], "0"]}, "adapters": described["adapters"]},
+                                "'norm.running_mean' differs")):
+            ranks.other = other
+            with self.assertRaisesRegex(distro_train.OtherModel, message):
+                check(stage, run, ranks)
+
     def test_refuses_bad_description(self):
-        whole = json.dumps(describe(Plain()))
+        whole = json.dumps(describe(Plain(), Ranks(alone=True)))
         for text in ("[]", "3", "{}", '{"rest": 3, "adapters": {}}', '{"rest": {}, "adapters": {"a": 3}}', "[" * 100000, whole[:-1]):
             self.assertIn("does not describe a module", self.refusal(lambda one: None, text))
         self.assertIn("differs", self.refusal(lambda one: None, whole.replace('"float32"', "null")))
 
     def test_says_what_is_not_compared(self):
         with self.assertLogs("distro_train", logging.WARNING) as logged:
-            check(Plain(), "")
+            check(Plain(), "", Ranks(alone=True))
         self.assertIn("tensors of the module are not trained, such as", logged.output[0])
         with self.assertNoLogs("distro_train"):
-            check(torch.nn.Linear(2, 2), "")
+            check(torch.nn.Linear(2, 2), "", Ranks(alone=True))
 
     def test_buffers_are_set_back(self):
         module = Plain()

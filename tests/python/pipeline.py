@@ -4,7 +4,7 @@ import pathlib
 
 import distro_train
 import torch
-from llama import Llama
+from llama import Llama, freeze
 from ranks import bits, flags_of_a_rank, run_to_its_end
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -37,12 +37,15 @@ class Stage(nn.Module):
 def main():
     parser = flags_of_a_rank()
     parser.add_argument("--stop_at", type=int, default=-1, help="round after which both processes leave")
+    parser.add_argument("--frozen", action="store_true", help="train only a part of the Llama")
+    parser.add_argument("--save")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(args.rank)
     torch.distributed.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=2)
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "pp"))
-    model = Stage(Llama(json.loads(pathlib.Path(args.config).read_text())), args.rank)
+    whole = Llama(json.loads(pathlib.Path(args.config).read_text()))
+    model = Stage(freeze(whole) if args.frozen else whole, args.rank)
     schedule = ScheduleGPipe(PipelineStage(model, args.rank, 2, torch.device("cpu"), group=mesh["pp"].get_group()), 2,
                              loss_fn=lambda logits, targets: functional.cross_entropy(logits.flatten(0, 1), targets.flatten()))
     text = Text(args.text, 16)
@@ -61,6 +64,8 @@ def main():
                 hashes.append(bits(model))
             if len(hashes) == args.stop_at:
                 break
+        if args.save:
+            run.save(args.save)
         readings = {**run.summary(), "hashes": hashes, "done": run.done, "given": text.given, "moments": moments}
     pathlib.Path(args.summary).write_text(json.dumps(readings))
     torch.distributed.destroy_process_group()

@@ -97,6 +97,47 @@ class PythonShardedTest(ProcessTest):
         space.processes.append(Worker("single", command, space.folder))
         return space.processes[-1]
 
+    def create_frozen_run(self, **overrides):
+        """Of a Llama of which only a part is trained."""
+        space = self.workspace
+        space.init_model()  # writes config.json
+        script = (f"import sys; sys.path.insert(0, {str(HERE)!r}); import distro_train, json, llama; "
+                  f"model = llama.freeze(llama.Llama(json.load(open({str(space.folder / 'config.json')!r})))); "
+                  f"distro_train.save_initial(model, {str(space.folder / 'frozen')!r}, outside=['model.embed_tokens.weight', 'lm_head.weight'])")
+        made = space.start("initial", [PYTHON, "-B", "-W", "error", "-c", script])
+        self.assertEqual(made.exit_code(), 0, made.log())
+        run = space.write_run(**{"workers": "python", "samples_per_worker": 4, "local_steps": 2, **overrides})
+        return space.start_aggregator("--run", run, "--model", space.folder / "frozen")
+
+    def expect_same_saved(self, ranks, single):
+        for worker in (*ranks, single):
+            self.assertEqual(worker.exit_code(), 0, worker.log())
+        parts, whole = ((self.workspace.folder / name / "model.safetensors").read_bytes() for name in ("saved-parts", "saved-whole"))
+        self.assertEqual(parts, whole, "with what is frozen and with buffers")
+        self.assertIn(b"mlp.up_proj", whole)
+        self.assertIn(b".seen", whole)
+
+    def test_frozen_parts(self):
+        aggregator = self.create_frozen_run(rounds=10, start_workers=2, min_workers=2)
+        ranks = self.start_sharded(aggregator, "--frozen", 0, "--save", self.workspace.folder / "saved-parts", dp=2, tp=2)
+        single = self.start_single(aggregator, self.workspace.folder / "state", "--frozen", "--folder", self.workspace.folder / "saved-whole",
+                                   name="single")
+        self.expect_same_saved(ranks, single)
+
+    def test_frozen_parts_of_a_pipeline(self):
+        self.workspace.model |= {"num_hidden_layers": 2, "tie_word_embeddings": False}
+        aggregator = self.create_frozen_run(rounds=10, start_workers=2, min_workers=2)
+        ranks = self.start_ranks("pipeline.py", aggregator, 2, "--frozen", "--save", self.workspace.folder / "saved-parts")
+        single = self.start_single(aggregator, self.workspace.folder / "state", "--frozen", "--folder", self.workspace.folder / "saved-whole",
+                                   name="single")
+        self.expect_same_saved(ranks, single)
+
+    def test_other_buffer_in_one_process(self):
+        ranks = self.start_sharded(self.create_frozen_run(), of_rank={0: ("--frozen", 0), 1: ("--frozen", 1)})
+        for rank in ranks:
+            self.assertEqual(rank.exit_code(), 5, rank.log())
+            self.assertIn("OtherModel: 'model.layers.0.seen' differs: it has other values", rank.log())
+
     def test_on_a_gpu_beside_a_worker_in_cpp(self):
         require_gpu(self, PYTHON)
         self.train_beside_a_worker_in_cpp("--device", "cuda", dp=1, tolerance=0.05)

@@ -6,7 +6,7 @@ import pathlib
 
 import distro_train
 import torch
-from llama import Llama
+from llama import Llama, freeze
 from ranks import bits, flags_of_a_rank, run_to_its_end
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--sgd", action="store_true")
     parser.add_argument("--batch_size", type=int)
     parser.add_argument("--bare", action="store_true", help="without closing the run")
+    parser.add_argument("--frozen", type=int, help="train only a part of the Llama, whose buffers have this value")
     parser.add_argument("--no_data_mesh", action="store_true", help="as if all processes read different samples")
     parser.add_argument("--die_at", type=int, default=-1, help="step in which this process ends with an error")
     parser.add_argument("--stop_at", type=int, default=-1, help="round after which all processes leave")
@@ -58,7 +59,8 @@ def main():
     torch.manual_seed(args.rank)  # modules begin differently
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if args.device == "cuda" else "gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.dp * args.tp)
     mesh = mesh_of(args)
-    model = shard(Llama(json.loads(pathlib.Path(args.config).read_text())).to(args.device), mesh)
+    whole = Llama(json.loads(pathlib.Path(args.config).read_text())).to(args.device)
+    model = shard(whole if args.frozen is None else freeze(whole, args.frozen), mesh)
     text = Text(args.text, 16)
     hashes, steps = [], 0
     run = distro_train.connect(args.aggregator, insecure=True, name=args.name, model=model, state_dir=args.state_dir,

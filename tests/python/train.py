@@ -7,7 +7,7 @@ import sys
 
 import distro_train
 import torch
-from llama import Llama
+from llama import Llama, freeze
 from plain import Plain
 
 
@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--sgd", action="store_true")
     parser.add_argument("--dtype", default="float32", help="of the module")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--frozen", action="store_true", help="a Llama of which only a part is trained")
     parser.add_argument("--no_fingerprint", action="store_true")
     parser.add_argument("--schedule", action="store_true", help="halve the rate of --sgd every fifth step")
     parser.add_argument("--mistake", choices=("no_backward", "replaced", "scheduled", "other_base"), help="of a program")
@@ -66,6 +67,8 @@ def main():
     torch.set_num_threads(1)
     model = Llama(json.loads(pathlib.Path(args.config).read_text())) if args.config else Plain(seed=len(args.name or ""))
     model = model.to(args.device, getattr(torch, args.dtype))
+    if args.frozen:
+        freeze(model)
     if args.mistake == "other_base":
         torch.nn.init.ones_(model.frozen.weight)
     text = Text(args.text, args.length)

@@ -34,8 +34,11 @@ class FinetuneTest(ExampleTest):
         models.write_conversations(self.data)
 
     def train(self, name, aggregator, model, *flags):
-        return self.start_script(name, "train", "--aggregator", aggregator.grpc, "--insecure", "--model", model, "--data", self.data,
-                                 "--name", name, "--out", self.workspace.folder / name, *flags)
+        return self.start_script(name, *self.flags_of(name, aggregator, model), *flags)
+
+    def flags_of(self, name, aggregator, model):
+        return ("train", "--aggregator", aggregator.grpc, "--insecure", "--model", model, "--data", self.data, "--name", name,
+                "--out", self.workspace.folder / name)
 
     def test_trains_model(self):
         self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial)
@@ -93,6 +96,21 @@ class FinetuneTest(ExampleTest):
         whole = {name.replace(".base_layer", "").removeprefix("base_model.model."): value
                  for name, value in adapted.state_dict().items()}
         self.assertTrue(all(torch.equal(value, whole[name]) for name, value in before.items()), "the model under it stays")
+
+    def test_trains_adapter_in_parts(self):
+        """One worker is two processes, each of which has a part of the bf16 base and of the adapter."""
+        adapter = ("--lora", "4", "--dtype", "bfloat16")
+        self.run_to_its_end("init", "init", "--model", self.base, "--out", self.initial, *adapter)
+        aggregator = self.start_run(self.initial, rounds=ROUNDS, peak_learning_rate=0.1, samples_per_worker=4)
+        flags = [*self.flags_of("one", aggregator, self.base), *adapter, "--bf16"]
+        parts = self.workspace.start("parts", [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
+                                               EXAMPLES / self.script, *flags])
+        whole = self.train("two", aggregator, self.base, *adapter)
+        self.assert_equal_states([parts, whole])
+        self.assert_learned(parts, 0.2, ROUNDS)
+        saved = [safetensors.torch.load_file(self.workspace.folder / name / "adapter_model.safetensors") for name in ("one", "two")]
+        self.assertEqual(saved[0].keys(), saved[1].keys())
+        self.assertTrue(all(torch.equal(value, saved[1][name]) for name, value in saved[0].items()))
 
     def test_refuses_other_base(self):
         other = self.workspace.folder / "other"

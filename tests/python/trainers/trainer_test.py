@@ -209,10 +209,10 @@ class SeveralProcessesTest(ExampleTest):
         for wrapped in ("ddp", "fsdp"):
             said, out = self.train(wrapped, "--bf16")
             self.assertLess(self.losses(said)[-1], 5.4)
-            for name, samples in (("evaluated", range(16)), ("held out", range(190, 200))):
-                rounded, exact = self.numbers(said[name])[-1], self.loss_of(out / "trained", samples)
-                self.assertNotAlmostEqual(rounded, exact, places=5, msg=f"{wrapped}: {name}")
-                self.assertAlmostEqual(rounded, exact, delta=0.1)
+            rounding = [abs(self.numbers(said[name])[-1] - self.loss_of(out / "trained", samples))
+                        for name, samples in (("evaluated", range(16)), ("held out", range(190, 200)))]
+            self.assertGreater(max(rounding), 1e-5, f"{wrapped}: one of two may come near by chance")
+            self.assertLess(max(rounding), 0.1)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def connect(
                  a float32 master copy, with the names and shapes of the run's model. The
                  result of torch.compile or DistributedDataParallel counts as the module itself. Also
                  what fully_shard (FSDP2) and parallelize_module made of it, and a stage of a pipeline
-                 under the whole module's names: float32, all trained
+                 under the whole module's names: float32 what is trained
     state_dir    folder for this worker's own state, one per worker; None: no state is saved, and a
                  restarted process begins without momentum
     state_interval_rounds
@@ -105,7 +105,7 @@ def connect(
     said = _text_of(fingerprint)
     names, parameters = _library.trainable(model)
     named = dict(zip(names, parameters))
-    in_parts = data_mesh is not None or any(map(_library.is_sharded, parameters))
+    in_parts = data_mesh is not None or any(map(_library.is_sharded, model.parameters()))
     ranks = find_ranks(model, in_parts, data_mesh)
     sharded = _sharded_of(model, named, ranks) if in_parts else None
     session = own_token_file = None

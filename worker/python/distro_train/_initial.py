@@ -11,7 +11,8 @@ import torch
 
 from . import _files
 from ._library import is_sharded, trainable
-from ._module import adapters_of, describe
+from ._module import adapters_of, describe, entries
+from ._ranks import Ranks
 
 
 def save_initial(
@@ -37,7 +38,7 @@ def save_initial(
     ValueError: a name that no trained parameter has, a parameter that cannot be trained as it is, or
     several adapters."""
     names, parameters = trainable(model)
-    for name, value in zip(names, parameters):
+    for name, value in entries(model).items():
         if is_sharded(value):
             raise ValueError(
                 f"parameter {name!r}: lies in parts in several processes: call save_initial before fully_shard"
@@ -50,7 +51,7 @@ def save_initial(
     listed = _trained(model, names, parameters, outside) if outside is not None else _ends(model, names, parameters)
     text = json.dumps({**(config or {}), "distro_outside": sorted(set(listed))}, indent=2)
     torch.classes.distro_train.Session.write_folder(folder, text, names, parameters)
-    described = describe(model)
+    described = describe(model, Ranks(alone=True))
     for adapter in adapters_of(model).values():
         adapter.save_pretrained(folder)  # adapter_config.json
     with _files.written_atomically(pathlib.Path(folder, "distro_module.json")) as file:

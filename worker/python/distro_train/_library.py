@@ -60,6 +60,12 @@ def is_sharded(tensor: torch.Tensor) -> bool:
     return tensors is not None and isinstance(tensor, tensors.DTensor)
 
 
+def local_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Of a tensor in parts the part of this process."""
+    found: torch.Tensor = tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+    return found
+
+
 def new_session(
     names: list[str],
     parameters: list[torch.nn.Parameter],

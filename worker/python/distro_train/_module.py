@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from ._errors import OtherModel
-from ._library import trainable, unwrapped
+from ._library import local_of, trainable, unwrapped
+from ._ranks import Ranks
 
 _log = logging.getLogger("distro_train")
 # Of an adapter's configuration: where a machine has the base model. The base itself is compared by content.
@@ -30,13 +31,13 @@ def content_of(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(own.data_ptr(), own.nbytes) if own.nbytes > 0 else b""
 
 
-def describe(model: torch.nn.Module) -> dict[str, Any]:
+def describe(model: torch.nn.Module, ranks: Ranks) -> dict[str, Any]:
     """What every worker's module must be: names and shapes of the trained tensors; type, shape and SHA-256 of all
-    others of the state dict; the configuration of adapters."""
+    others of the state dict; the configuration of adapters. Of a module in parts every process calls this."""
     names, parameters = trainable(model)
     return {
         "trained": {name: list(value.shape) or [1] for name, value in zip(names, parameters)},
-        "rest": {name: _facts(value) for name, value in _rest(model).items()},
+        "rest": {name: _facts(value, ranks.whole(value)) for name, value in _rest(model).items()},
         "adapters": {name: _settings(settings) for name, settings in adapters_of(model).items()},
     }
 
@@ -47,9 +48,9 @@ def adapters_of(model: torch.nn.Module) -> dict[str, Any]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def check(model: torch.nn.Module, description: str) -> None:
-    """OtherModel: what is not trained is not that of the run; names the first that differs. `description`: the run's
-    distro_module.json, empty if it has none."""
+def check(model: torch.nn.Module, description: str, ranks: Ranks) -> None:
+    """OtherModel, in every process: what is not trained is not that of the run; names the first that differs.
+    `description`: the run's distro_module.json, empty if it has none."""
     if not description:
         rest = _rest(model)
         if rest:
@@ -60,11 +61,13 @@ def check(model: torch.nn.Module, description: str) -> None:
                 next(iter(rest)),
             )
         return
-    own, run = describe(model), _parsed(description)
-    _compare("", "is no part of the run's module", own["rest"], run["rest"])
-    for name in sorted({*own["adapters"], *run["adapters"]}):
-        ours, theirs = own["adapters"].get(name, {}), run["adapters"].get(name, {})
-        _compare(f"adapter {name!r}: ", "is not set in the run's module", ours, theirs)
+    run = _parsed(description)
+    found: dict[str, dict[str, Any]] = {"rest": {}, "adapters": {}}
+    for own in ranks.gather(describe(model, ranks)):  # a stage of a pipeline has only its own
+        for what, held in found.items():
+            held |= own[what]
+            _compare_module({**run, what: {**run[what], **own[what]}}, run)
+    _compare_module(found, run)
 
 
 class Buffers:
@@ -72,7 +75,7 @@ class Buffers:
 
     def __init__(self, model: torch.nn.Module) -> None:
         found = {name: value for name, value in entries(model).items() if not isinstance(value, torch.nn.Parameter)}
-        self._kept = {name: (value, value.detach().clone()) for name, value in found.items()}
+        self._kept = {name: (local_of(value), local_of(value).detach().clone()) for name, value in found.items()}
         self._told = False
 
     def restore(self) -> None:
@@ -111,16 +114,23 @@ def _parsed(description: str) -> dict[str, dict[str, Any]]:
     return {"rest": rest, "adapters": adapters}
 
 
-def _facts(tensor: torch.Tensor) -> list[Any]:
+def _facts(tensor: torch.Tensor, whole: torch.Tensor) -> list[Any]:
     """[type, shape, SHA-256 of the elements]."""
     kind = str(tensor.dtype).removeprefix("torch.")
-    return [kind, list(tensor.shape), hashlib.sha256(content_of(tensor)).hexdigest()]
+    return [kind, list(tensor.shape), hashlib.sha256(content_of(whole)).hexdigest()]
 
 
 def _settings(adapter: Any) -> dict[str, Any]:
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in adapter.to_dict().items()}
     said: dict[str, Any] = json.loads(json.dumps(plain, default=str, sort_keys=True))
     return {key: value for key, value in said.items() if key not in _OF_A_MACHINE}
+
+
+def _compare_module(ours: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]]) -> None:
+    _compare("", "is no part of the run's module", ours["rest"], theirs["rest"])
+    for name in sorted({*ours["adapters"], *theirs["adapters"]}):
+        own, run = ours["adapters"].get(name, {}), theirs["adapters"].get(name, {})
+        _compare(f"adapter {name!r}: ", "is not set in the run's module", own, run)
 
 
 def _compare(where: str, unknown: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from ._errors import Error
+from ._library import is_sharded
 
 First = TypeVar("First")
 Result = TypeVar("Result")
@@ -75,6 +76,12 @@ class Ranks:
         """Afterwards rank 0's tensors are in every process, bit for bit."""
         if self.size > 1:
             self.guarded(lambda: self._broadcast(tensors))
+
+    def whole(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of a tensor in parts all of it, on its device: every process that has a part calls this. Others as they
+        are."""
+        parts: Any = tensor
+        return self.guarded(parts.full_tensor) if is_sharded(tensor) else tensor
 
     def mean(self, value: float | None) -> float:
         """The mean over the processes that have a value, with the same bits in each. RuntimeError: none has one."""

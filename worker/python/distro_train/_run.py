@@ -18,7 +18,7 @@ from ._held_out import HeldOut, Loss, parts_of_held_out
 from ._inner import Inner
 from ._library import trainable
 from ._memory import ParameterMemory
-from ._module import Buffers, check
+from ._module import Buffers, check, entries
 from ._place import Place
 from ._progress import Progress
 from ._ranks import Ranks
@@ -142,12 +142,13 @@ class Run:
     def save(self, folder: str) -> None:
         """Writes the module with the run's parameters after the last applied round, f32, as a folder that opens as
         the module was made: a model of transformers or peft by its save_pretrained; any other as config.json and
-        model.safetensors, which has its whole state dict. Of several processes only rank 0 writes. OSError: it
-        cannot be written."""
-        if self._sharded is not None:
-            self._sharded.reshard()
-        if self._session is not None and (self._local is None or self._local.saves):
-            self._session.save(self._model, folder)
+        model.safetensors, which has its whole state dict. Each of several processes calls it, and rank 0 writes.
+        OSError: it cannot be written."""
+        if self._local is not None and not self._local.saves:
+            return
+        state = entries(self._model) if self._sharded is None else self._sharded.entries()
+        if self._session is not None:
+            self._session.save(self._model, state, folder)
 
     def summary(self) -> dict[str, Any]:
         """Readings of this process so far (docs/worker.md, "Summary"), and `batches`, the batches
@@ -198,7 +199,7 @@ class Run:
     def begin(self, timeout: float | None) -> None:
         """Waits until the run is joined. OtherModel: what the module does not train is not that of the run."""
         self._asked, found = self._of_first(lambda session: session.join(timeout))
-        check(self._model, found["module"])
+        check(self._model, found["module"], self._ranks)
         self._buffers = Buffers(self._model)
         self.config, self.run_id = found["config"], found["run_id"]
         self.muon = frozenset(found["muon"])

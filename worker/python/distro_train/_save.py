@@ -14,15 +14,16 @@ import torch
 
 from . import _files
 from ._library import unwrapped
-from ._module import entries
 
 
-def save(model: torch.nn.Module, session: Any, folder: str) -> None:
+def save(model: torch.nn.Module, whole: dict[str, torch.Tensor], session: Any, folder: str) -> None:
     """Writes the run's parameters after the last applied round, f32, whatever the module's own have become since: a
     model of transformers or peft by its own save_pretrained; any other as its whole state dict in model.safetensors,
-    beside the run's config.json. Adds the run's companions. OSError: it cannot be written."""
+    beside the run's config.json. Adds the run's companions. OSError: it cannot be written.
+
+    whole  the state dict of the whole module (`entries`)"""
     parameters: dict[str, torch.Tensor] = session.parameters()
-    state = _state(model, parameters)
+    state = _state(whole, parameters)
     saves: Any = getattr(unwrapped(model), "save_pretrained", None)
     if saves is None and state.keys() == parameters.keys():
         return _raise_if_failed(session.save(folder))
@@ -40,9 +41,8 @@ def save(model: torch.nn.Module, session: Any, folder: str) -> None:
         _raise_if_failed(session.save_companions(str(path)))
 
 
-def _state(model: torch.nn.Module, parameters: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The module's state dict with the run's parameters."""
-    whole = entries(model)
+def _state(whole: dict[str, torch.Tensor], parameters: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The state dict with the run's parameters."""
     run = {id(whole[name]): value for name, value in parameters.items()}
     state: dict[str, torch.Tensor] = {}
     for name, value in whole.items():

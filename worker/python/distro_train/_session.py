@@ -117,8 +117,8 @@ class Session:
         """Of the last round, for people."""
         return str(self._native.progress())
 
-    def save(self, model: torch.nn.Module, folder: str) -> None:
-        save(model, self._native, folder)
+    def save(self, model: torch.nn.Module, state: dict[str, torch.Tensor], folder: str) -> None:
+        save(model, state, self._native, folder)
 
     def close(self, hand_in: bool = True, keep: bool = True) -> None:
         """Waits until the training thread has saved the state and ended. hand_in: with the steps of an open round.

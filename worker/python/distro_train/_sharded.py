@@ -14,6 +14,8 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
 from ._inner import Inner, RunOptimizer
+from ._library import local_of
+from ._module import adapters_of, entries
 from ._ranks import Ranks
 
 #: Elements of the tensors that travel in one operation, or of one that has more.
@@ -75,6 +77,7 @@ class Sharded:
         self.wholes: dict[str, torch.nn.Parameter] = {}
         if ranks.rank == 0:
             self.wholes = {name: torch.nn.Parameter(torch.zeros(shape)) for name, shape in self._shapes.items()}
+        self._entries = self._described_entries()
 
     def inner(self, optimizer: torch.optim.Optimizer) -> Inner:
         return _ShardedInner(optimizer, self, self._ranks)
@@ -111,17 +114,58 @@ class Sharded:
                 ]
                 received = self._ranks.scatter(sent, [_elements(of_rank) for of_rank in parts], self._device)
                 for part, values in _split(parts[self._ranks.rank], received):
-                    _local(self._parameters[part.name]).copy_(values)
+                    local_of(self._parameters[part.name]).copy_(values)
 
     def _gather(self, tensors: Mapping[str, torch.Tensor], wholes: Mapping[str, torch.Tensor]) -> None:
         """Sets rank 0's `wholes` to the tensors, of which each process has its parts."""
         with torch.no_grad():
             for parts in self._owned:
-                own = _flat((_local(tensors[part.name]) for part in parts[self._ranks.rank]), self._device)
+                own = _flat((local_of(tensors[part.name]) for part in parts[self._ranks.rank]), self._device)
                 received = self._ranks.collect_tensors(own, [_elements(of_rank) for of_rank in parts])
                 for of_rank, flat in zip(parts, received):
                     for part, values in _split(of_rank, flat):
                         part.of(wholes[part.name]).copy_(values)
+
+    def entries(self) -> dict[str, torch.Tensor]:
+        """The whole module's state dict in the host's memory of rank 0, which has the trained tensors of `wholes`
+        itself. Empty in other processes. Without the frozen parameters under adapters, which their base has."""
+        self.reshard()
+        found = entries(self._model)
+        state: dict[str, torch.Tensor] = {}
+        for name, (rank, what) in self._entries.items():
+            if isinstance(what, _Described):
+                value = self._whole_at(rank, found.get(name))
+                value = self._at_first(rank, value, what) if rank > 0 else value
+            else:
+                value = self.wholes.get(what, state.get(what))
+            if value is not None:
+                state[name] = value
+        return state
+
+    def _described_entries(self) -> dict[str, tuple[int, str | _Described]]:
+        """Of the whole module's state dict: the first process that has it, and what it is there, or the name of the
+        same tensor."""
+        names = {id(value): name for name, value in self._parameters.items()}
+        adapted = bool(adapters_of(self._model))
+        own: dict[str, str | _Described] = {}
+        for name, value in entries(self._model).items():
+            if id(value) in names:
+                own[name] = names[id(value)]
+            elif not (adapted and isinstance(value, torch.nn.Parameter)):
+                own[name], names[id(value)] = _Described(value.shape, value.dtype), name
+        first: dict[str, tuple[int, str | _Described]] = {}
+        for rank, of_rank in enumerate(self._ranks.gather(own)):
+            for name, what in of_rank.items():
+                first.setdefault(name, (rank, what))
+        return first
+
+    def _at_first(self, rank: int, tensor: torch.Tensor | None, described: _Described) -> torch.Tensor | None:
+        """At rank 0 the tensor in the host's memory of another process; elsewhere None."""
+        sizes = [0] * self._ranks.size
+        sizes[rank] = described.shape.numel() * described.dtype.itemsize
+        own = torch.empty(0, dtype=torch.uint8) if tensor is None else tensor.reshape(-1).view(torch.uint8)
+        received = self._ranks.collect_tensors(own, sizes)
+        return received[rank].view(described.dtype).view(described.shape) if received else None
 
     def clip(self, clip_norm: float) -> float:
         """Scales the gradients to a norm of at most `clip_norm` over all processes, and returns the norm before, which
@@ -136,13 +180,17 @@ class Sharded:
                     mesh = gradient.device_mesh
                     place = str((mesh.mesh_dim_names, mesh.shape, gradient.placements))
                 alike.setdefault((self._first[name], place), []).append(gradient)
-            own = {key: self._ranks.guarded(partial(_norm, parts)) for key, parts in alike.items()}
+            own = {key: self._norm(parts) for key, parts in alike.items()}
             norms = {key: norm for norms in reversed(self._ranks.gather(own)) for key, norm in norms.items()}
             norm = math.sqrt(sum(norms[key] ** 2 for key in sorted(norms)))
             if math.isfinite(norm) and norm > clip_norm:
                 for gradient in gradients.values():
                     gradient.mul_(clip_norm / norm)
         return norm
+
+    def _norm(self, parts: list[torch.Tensor]) -> float:
+        """Of tensors that are placed alike."""
+        return float(self._ranks.whole(self._ranks.guarded(lambda: torch.nn.utils.get_total_norm(parts))))
 
     def state_of(self, inner: torch.optim.Optimizer) -> dict[str, Any]:
         """The optimizer's state with whole tensors in the host's memory, as a program without shards has it. Empty at
@@ -194,8 +242,8 @@ class Sharded:
         """The whole tensor in the host's memory of that process, None elsewhere; other things as they are."""
         if not isinstance(value, torch.Tensor):
             return value
-        whole = self._ranks.guarded(partial(_whole, value))
-        return whole.cpu() if self._ranks.rank == rank else None
+        every = self._ranks.whole(value)
+        return every.detach().cpu() if self._ranks.rank == rank else None
 
     def _of_first(self, whole: torch.Tensor | None, described: _Described) -> torch.Tensor:
         """Rank 0's tensor, on the module's device; a scalar in the host's memory."""
@@ -264,6 +312,8 @@ class _ShardedInner(Inner):
 
 def _faults(model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter], ranks: Ranks) -> Iterator[str]:
     """Why this process's parameters cannot be trained so."""
+    if not parameters:
+        yield "model: nothing of this process's part is trained: give each process a part that is"
     # FSDP2 averages the gradients of these.
     averaged = {id(value) for part in model.modules() if isinstance(part, FSDPModule) for value in part.parameters()}
     for name, value in parameters.items():
@@ -281,12 +331,6 @@ def _faults(model: torch.nn.Module, parameters: Mapping[str, torch.nn.Parameter]
             )
         if isinstance(value, DTensor) and _place(value)[0] != tuple(value.to_local().shape):
             yield f"parameter {name!r}: its dimensions do not divide evenly over tensor parallelism and FSDP2: pad them"
-    for name, value in model.named_parameters():
-        if isinstance(value, DTensor) and not value.requires_grad:
-            yield (
-                f"parameter {name!r}: is frozen and in parts, and nothing could compare it with other workers': "
-                "keep frozen parts out of fully_shard (ignored_params)"
-            )
 
 
 def _distinct(parts: list[list[_Part]], shapes: Mapping[str, torch.Size]) -> list[list[_Part]]:
@@ -307,21 +351,8 @@ def _distinct(parts: list[list[_Part]], shapes: Mapping[str, torch.Size]) -> lis
     return owned
 
 
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
-
-
-def _whole(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
 def _placements(tensor: torch.Tensor) -> Any:
     return tensor.placements if isinstance(tensor, DTensor) else None
-
-
-def _norm(parts: list[torch.Tensor]) -> float:
-    """Of tensors that are placed alike."""
-    return float(_whole(torch.nn.utils.get_total_norm(parts)))
 
 
 def _place(parameter: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -23,6 +23,7 @@ import torch
 import transformers
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
+from ._module import adapters_of
 from ._optimizer import Optimizer
 from ._run import Run
 
@@ -113,7 +114,8 @@ class RunTrainerMixin:
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         """Trainer's, in every process; rank 0 writes whole tensors."""
         if self.run.in_parts and state_dict is None:
-            options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+            adapted = bool(adapters_of(self.model))  # type: ignore[attr-defined]  # whose base is saved already
+            options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapted)
             state_dict = get_model_state_dict(self.model, options=options)  # type: ignore[attr-defined]
         super()._save(output_dir, state_dict)  # type: ignore[misc]
 
