@@ -37,7 +37,7 @@ std::map<size_t, KilledRun> TrainWithEachKill() {
 TEST(KillPointsTest, LeavesRunUnchangedAtEachOperation) {
   const KilledRun undisturbed = TrainWhileKilled({});
   ASSERT_TRUE(undisturbed.killed.empty());
-  ASSERT_EQ(undisturbed.state, ToHex(undisturbed.workers[0].summary.state_hash));
+  ASSERT_EQ(undisturbed.state, ToHex(*undisturbed.workers[0].summary.state_hash));
   std::set<std::string> operations;  // the first word after "killed at N: "
   const std::map<size_t, KilledRun> runs = TrainWithEachKill();
   RecordProperty("points", static_cast<int>(std::ranges::count_if(

@@ -106,8 +106,8 @@ void ExpectTheSameBits(const std::vector<WorkerResult>& a, const std::vector<Wor
     ASSERT_TRUE(b[i].status.ok()) << b[i].status;
     EXPECT_EQ(a[i].summary.rounds_applied, kRounds);
     EXPECT_EQ(a[i].summary.updates_excluded, 0u);
-    EXPECT_EQ(ToHex(a[i].summary.state_hash), ToHex(a[0].summary.state_hash));
-    EXPECT_EQ(ToHex(a[i].summary.state_hash), ToHex(b[i].summary.state_hash));
+    EXPECT_EQ(ToHex(*a[i].summary.state_hash), ToHex(*a[0].summary.state_hash));
+    EXPECT_EQ(ToHex(*a[i].summary.state_hash), ToHex(*b[i].summary.state_hash));
     EXPECT_EQ(a[i].summary.training_loss, b[i].summary.training_loss);
     EXPECT_TRUE(a[i].momentum_bits == b[i].momentum_bits) << "momentum of worker " << i;
   }
@@ -152,7 +152,7 @@ TEST_P(SimulationTest, GivesBitsOfRunOverGrpc) {
       tools::ReplayLog({.data_dir = aggregator.data_dir()}, [](absl::string_view) {});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_TRUE(
-      absl::StrContains(replay->text, absl::StrCat("state   ", ToHex(real[0].summary.state_hash))))
+      absl::StrContains(replay->text, absl::StrCat("state   ", ToHex(*real[0].summary.state_hash))))
       << replay->text;
   const std::string reported = absl::StrCat("members ", kRounds * config.start_workers(), " state");
   EXPECT_TRUE(absl::StrContains(replay->text, reported)) << replay->text;

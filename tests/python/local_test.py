@@ -73,6 +73,11 @@ class LocalTest(ExampleTest):
         self.assertEqual(done.exit_code(), 1, done.log())
         self.assertIn("w1 ended without a run: the program has not called distro_train.connect", done.log())
 
+    def test_starts_module(self):
+        done = self.local("local", "-m", "platform")
+        self.assertEqual(done.exit_code(), 1, done.log())
+        self.assertRegex(done.log(), r"w1 +\| Linux")
+
     def test_refuses_what_cannot_start(self):
         space = self.workspace
         broken, refused = space.folder / "broken.json", space.folder / "refused.json"

@@ -757,9 +757,9 @@ class InitialTest(unittest.TestCase):
                 super().__init__()
                 self.head = torch.nn.Linear(48, 256, bias=False)
 
-        for model, outside, found in ((Plain(), None, ["letters.weight"]), (Tied(), None, ["letters.weight"]),
-                                      (Untied(), None, ["head.weight", "letters.weight"]),
-                                      (Tied(), ["head.weight"], ["letters.weight"]), (Untied(), [], [])):
+        for model, outside, found in ((Plain(), [], ["letters.weight"]), (Tied(), [], ["letters.weight"]),
+                                      (Untied(), [], ["head.weight", "letters.weight"]), (Tied(), ["head.weight"], ["letters.weight"]),
+                                      (Plain(), ["mix.weight"], ["letters.weight", "mix.weight"])):
             with tempfile.TemporaryDirectory() as folder:
                 distro_train.save_initial(model, f"{folder}/initial", outside=outside)
                 config = json.loads(pathlib.Path(folder, "initial", "config.json").read_text())

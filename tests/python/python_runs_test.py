@@ -79,6 +79,17 @@ class PythonRunsTest(ProcessTest):
         for name, content in space.beside_model.items():
             self.assertEqual((space.folder / "saved" / name).read_bytes(), content, "travels with the run")
 
+    def test_knows_its_step_in_extended_run(self):
+        aggregator = self.workspace.create_run(rounds=30, start_workers=2, min_workers=2, local_steps=2)
+        native = self.workspace.start_worker("native", aggregator.grpc, "--hold_back", "30ms")
+        python = self.llama("python", aggregator)
+        aggregator.await_round(3)
+        self.workspace.distroctl("run", "extend", aggregator.grpc, "--rounds", 40, "--insecure")
+        self.finish([native, python])
+        steps, totals = zip(*python.summary()["steps"])
+        self.assertEqual(steps, tuple(range(80)))
+        self.assertEqual(sorted(set(totals)), [60, 80])
+
     def test_samples_are_read_ahead_and_once(self):
         space = self.workspace
         aggregator = space.create_run(rounds=20, start_workers=2, min_workers=2, samples_per_worker=4, local_steps=2)

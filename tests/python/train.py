@@ -72,7 +72,7 @@ def main():
     if args.mistake == "other_base":
         torch.nn.init.ones_(model.frozen.weight)
     text = Text(args.text, args.length)
-    exchanged, told = 0, []
+    exchanged, told, steps = 0, [], []
     with distro_train.connect(args.aggregator, invite=args.invite, ca=args.ca, cert=args.cert, key=args.key,
                               server_name=args.server_name, token=args.token, name=args.name,
                               insecure=args.ca is None and args.invite is None, model=model, state_dir=args.state_dir,
@@ -91,6 +91,7 @@ def main():
                                              multiprocessing_context="fork" if args.loader_workers else None)
         for batch in run.batches(text, torch.stack, args.batch_size, lambda batch: model(batch.to(args.device))):
             loss = model(batch.to(args.device))
+            steps.append((run.step, run.steps))
             if args.mistake != "no_backward":
                 loss.backward()
             ended = optimizer.step(loss)
@@ -100,7 +101,7 @@ def main():
             if ended and args.loader_workers:
                 next(iter(loader))
             print(f"step loss={loss.item():.4f} exchanged={exchanged} rate={optimizer.param_groups[0].get('lr')}", flush=True)
-        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "told": told,
+        readings = {**run.summary(), "exchanged": exchanged, "done": run.done, "told": told, "steps": steps,
                     "given": [index for index in text.given if index < training_samples(text, run.config)],
                     "bytes": {field: sum(getattr(one, field) for one in run.parameters.values()) for field in
                               ("module_bytes", "master_bytes", "host_bytes", "replica_bytes", "rule_bytes")}}

@@ -33,6 +33,11 @@ nlohmann::ordered_json OrNull(const std::optional<double>& value) {
   return value.has_value() ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
+nlohmann::ordered_json HexOrNull(const std::optional<uint64_t>& value) {
+  if (!value.has_value()) return nullptr;
+  return ToHex(*value);
+}
+
 std::string Percent(const std::optional<double>& share) {
   return share.has_value() ? absl::StrFormat("%.1f %%", 100 * *share) : "-";
 }
@@ -91,7 +96,7 @@ std::string SummaryText(const TrainSummary& summary) {
   if (summary.deltas.has_value())
     absl::StrAppendFormat(&text, "  deltas           %s\n", DeltasText(*summary.deltas));
   absl::StrAppendFormat(&text, "  time             %s\n", TimeSplit(summary));
-  absl::StrAppendFormat(&text, "  state hash       %s\n", ToHex(summary.state_hash));
+  absl::StrAppendFormat(&text, "  state hash       %s\n", ToHex(summary.state_hash.value_or(0)));
   if (!summary.checkpoint_dir.empty())
     absl::StrAppendFormat(&text, "  checkpoint       %s\n", summary.checkpoint_dir);
   return text;
@@ -104,6 +109,7 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"run_id", summary.run_id},
       {"parameters", summary.parameters},
       {"next_round", summary.next_round},
+      {"rounds", summary.rounds},
       {"rounds_applied", summary.rounds_applied},
       {"updates_sent", summary.updates_sent},
       {"updates_excluded", summary.updates_excluded},
@@ -113,7 +119,7 @@ std::string SummaryJson(const TrainSummary& summary) {
       {"tokens", summary.tokens},
       {"training_loss", OrNull(summary.training_loss)},
       {"learning_rate", OrNull(summary.learning_rate)},
-      {"state_hash", ToHex(summary.state_hash)},
+      {"state_hash", HexOrNull(summary.state_hash)},
       {"sent_payload_bytes", summary.transfer.sent_payload_bytes},
       {"received_payload_bytes", summary.transfer.received_payload_bytes},
       {"mirror_bytes", summary.transfer.mirror_bytes},

@@ -56,7 +56,7 @@ struct TrainSummary {
   std::optional<double> last_evaluation_loss;
   std::optional<double> first_own_evaluation_loss;  // with local data, where the others are public
   std::optional<double> last_own_evaluation_loss;
-  uint64_t state_hash = 0;
+  std::optional<uint64_t> state_hash;  // of the parameters at the end
   TransferStats transfer;
   std::array<absl::Duration, kPhases> phases;
   absl::Duration wall_time;

@@ -28,7 +28,7 @@ def main() -> int:
         "local",
         help="try a program with several workers on this machine",
         usage="distro-train local [--workers N] [--rounds N] [--run FILE] [--model DIR] "
-        "[--aggregator_program FILE] program.py ...",
+        "[--aggregator_program FILE] [-m] program.py ...",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,6 +45,7 @@ def main() -> int:
         help="folder of distro_train.save_initial (default: initial)",
     )
     local.add_argument("--aggregator_program", metavar="FILE", help="default: the distro-aggregator on PATH")
+    local.add_argument("-m", action="store_true", dest="module", help="the program is a module's name, as of python -m")
     local.add_argument("program", type=pathlib.Path, help="Python program that calls distro_train.connect")
     local.add_argument("arguments", nargs=argparse.REMAINDER, help="its own")
     given = parser.parse_args()
@@ -56,6 +57,7 @@ def main() -> int:
             workers=given.workers,
             rounds=given.rounds,
             program=given.program,
+            module=given.module,
             arguments=given.arguments,
         )
     except Refused as error:

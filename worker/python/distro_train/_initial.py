@@ -19,7 +19,7 @@ def save_initial(
     model: torch.nn.Module,
     folder: str,
     *,
-    outside: Iterable[str] | None = None,
+    outside: Iterable[str] = (),
     config: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes what `distroctl run create --model FOLDER` takes for a run of `"workers": "python"`.
@@ -31,9 +31,9 @@ def save_initial(
     module: `connect` refuses another one, also where it differs in what is not trained. For an adapter of
     peft there is its adapter_config.json too, so that what an archiver publishes opens as an adapter.
 
-    outside  names; of tied parameters any of their names. None: the weights of torch.nn.Embedding, and
-             of get_output_embeddings() where the model has it, as those of transformers. So name them for
-             another model whose head is not its embedding
+    outside  names of more of them than the weights of torch.nn.Embedding, and of get_output_embeddings()
+             where the model has it, as those of transformers: so the head's, if it is not the embedding.
+             Of tied parameters any of their names
 
     ValueError: a name that no trained parameter has, a parameter that cannot be trained as it is, or
     several adapters."""
@@ -48,7 +48,7 @@ def save_initial(
     if config is None:
         known: Any = getattr(model, "config", None)
         config = known.to_dict() if hasattr(known, "to_dict") else {}
-    listed = _trained(model, names, parameters, outside) if outside is not None else _ends(model, names, parameters)
+    listed = [*_trained(model, names, parameters, outside), *_ends(model, names, parameters)]
     text = json.dumps({**(config or {}), "distro_outside": sorted(set(listed))}, indent=2)
     torch.classes.distro_train.Session.write_folder(folder, text, names, parameters)
     described = describe(model, Ranks(alone=True))

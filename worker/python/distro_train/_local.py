@@ -33,7 +33,7 @@ class LocalRun:
 
     config     run.json; `start_workers` and `min_workers` become what fits the number of workers
     model      folder of the run's initial parameters
-    program    of a worker, with its arguments
+    program    of a worker, with its arguments; a module's name if `module`
 
     Refused: an argument that cannot be."""
 
@@ -45,6 +45,7 @@ class LocalRun:
         workers: int,
         rounds: int | None,
         program: pathlib.Path,
+        module: bool,
         arguments: list[str],
     ) -> None:
         if aggregator is None or not os.access(aggregator, os.X_OK):
@@ -58,13 +59,13 @@ class LocalRun:
             raise Refused(
                 f"--model: {model} is no folder: make it with distro_train.save_initial(model, {str(model)!r})"
             )
-        if not program.exists():
-            raise Refused(f"{program}: there is no such program")
+        if not module and not program.exists():
+            raise Refused(f"{program}: there is no such program; a module's name comes behind -m")
         self._config = _config_of(config, workers, rounds)
         self._aggregator = aggregator
         self._model = model
         self._workers = workers
-        self._command = [sys.executable, str(program), *arguments]
+        self._command = [sys.executable, *(["-m"] if module else []), str(program), *arguments]
         self._children: dict[str, _Child] = {}
 
     def run(self) -> int:

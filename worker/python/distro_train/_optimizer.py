@@ -95,6 +95,7 @@ def _check_steps(inner: torch.optim.Optimizer, run: Run) -> None:
             raise ValueError(
                 f"inner: steps {name!r}, which is {str(parameter.dtype).removeprefix('torch.')}, and what is "
                 "stepped is its float32 master copy: give a function, "
-                "inner=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)"
+                "inner=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3), or an optimizer over the tensors of "
+                "run.masters"
             )
         raise ValueError(f"inner: does not step {name!r}, which the run trains")

@@ -67,6 +67,7 @@ class Run:
         self._reader: Reader[Any, Any] | None = None
         self._held_out: HeldOut | None = None
         self._closed = False
+        self._position = (0, 0)  # the round that is trained, and the rounds of the run
         self._asked = ""  # joined, round, end; empty while rank 0 waits, and after an error
         self._steps = 0  # of the round that were taken
         self._batches = 0  # of the step: how many there are, which are given and stepped, their loss
@@ -97,6 +98,17 @@ class Run:
     def done(self) -> bool:
         """Whether all rounds are over; then the module has the run's last parameters."""
         return self._asked == "end"
+
+    @property
+    def step(self) -> int:
+        """How many local steps of the run come before the one that the next Optimizer.step takes, for a schedule of the
+        program. The same in every process; it skips some after a round that had fewer than local_steps."""
+        return self._position[0] * int(self.config.get("local_steps", 1)) + self._steps
+
+    @property
+    def steps(self) -> int:
+        """The run's local steps, to which `distroctl run extend` may add."""
+        return self._position[1] * int(self.config.get("local_steps", 1))
 
     def batches(
         self,
@@ -198,7 +210,9 @@ class Run:
 
     def begin(self, timeout: float | None) -> None:
         """Waits until the run is joined. OtherModel: what the module does not train is not that of the run."""
-        self._asked, found = self._of_first(lambda session: session.join(timeout))
+        self._asked, found, self._position = self._of_first(
+            lambda session: (*session.join(timeout), session.position())
+        )
         check(self._model, found["module"], self._ranks)
         self._buffers = Buffers(self._model)
         self.config, self.run_id = found["config"], found["run_id"]
@@ -218,11 +232,6 @@ class Run:
     def in_parts(self) -> bool:
         """Whether each process has a part of the module."""
         return self._sharded is not None
-
-    def rounds_left(self) -> int:
-        """The same in every process, each of which calls it."""
-        next_round: int = self._ranks.of_first(self._session, lambda session: session.summary()["next_round"])
-        return int(self.config["rounds"]) - next_round
 
     def attach(self, inner: torch.optim.Optimizer | None) -> None:
         """Sets the run's inner optimizer, with its saved state; None with signs."""
@@ -303,7 +312,10 @@ class Run:
                     self._given += 1
                     yield batch
                     if self._stepped != self._given:
-                        raise RuntimeError("Optimizer.step was not called for the last batch")
+                        raise RuntimeError(
+                            "Optimizer.step was not called for the last batch: take the next one after it; the run "
+                            "reads ahead by itself"
+                        )
                 if self._steps == 0 or self._asked != "round":  # the round has ended, or the run
                     break
 
@@ -311,8 +323,8 @@ class Run:
         """Calls `work` at rank 0, which returns what is asked next, or nothing in the middle of a round. Afterwards all
         processes have the same module."""
         before, self._asked = self._asked, ""
-        asked = self._of_first(work)
-        self._asked = asked or before
+        asked, position = self._of_first(lambda session: _asked_at(session, work(session)))
+        self._asked, self._position = asked or before, position or self._position
         return asked
 
     def _of_first(self, work: Callable[[Session], Result]) -> Result:
@@ -365,6 +377,10 @@ class Run:
                     f"model: {name!r} was added, replaced, frozen or unfrozen after connect, and the run would not "
                     "notice: change the module before"
                 )
+
+
+def _asked_at(session: Session, asked: str) -> tuple[str, tuple[int, int] | None]:
+    return asked, session.position() if asked else None
 
 
 def _close_later(run: Run) -> Callable[[], None]:

@@ -113,6 +113,11 @@ class Session:
         readings: dict[str, Any] = json.loads(self._native.summary())
         return readings
 
+    def position(self) -> tuple[int, int]:
+        """The round that is next, and the rounds of the run."""
+        readings = self.summary()
+        return readings["next_round"], readings["rounds"]
+
     def progress(self) -> str:
         """Of the last round, for people."""
         return str(self._native.progress())

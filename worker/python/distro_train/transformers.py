@@ -82,7 +82,7 @@ class RunTrainerMixin:
         args.max_grad_norm = 0.0
         ends = _EndsWithRun(run, limited=args.max_steps > 0)
         if args.max_steps <= 0:
-            args.max_steps = max(1, run.rounds_left() * run.config.get("local_steps", 1))
+            args.max_steps = max(1, run.steps - run.step)
         self._given = model
         super().__init__(  # type: ignore[call-arg]
             *positional,
