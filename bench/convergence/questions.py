@@ -311,6 +311,24 @@ def together(lab):
 
 
 @question
+def ten_thousand(lab):
+    """Eight workers that share 2048 tokens a step, 10 000 steps, rate to zero, text read once. The rate of each row is tuned."""
+    long = {"steps": 10000, "warmup": 300, "floor": 0, "text": LONG_TEXT, "tokens": 2048}
+    reduced = {"beta1": 0.9, "beta2": 0.95, "workers": 1}  # one process, whatever it stands for: it sends nothing
+    variants = [("AdamW, All-Reduce", Run(method="adamw", lr=2e-3, **reduced, **long)),
+                ("Muon, All-Reduce", Run(method="muon", lr=8e-3, beta=0.9, **reduced, **long))]
+    variants += [(f"H = {h}, K = {k}", deltas(h, k, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)) for h, k in ((5, 128), (20, 128), (5, 4096))]
+
+    def cells(run):
+        chosen, tried = climb(lab, run, {"lr": RATES})
+        row = [tried, f"{chosen.lr:g}", loss_of(lab, chosen)]
+        if run.method != "deltas":
+            return [*row, "", ""]
+        return row + [f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen)]
+    return table(["method", "rates tried", "rate", "held-out loss", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
+
+
+@question
 def cohorts(lab):
     """32 workers with 128 tokens each a step, of which in each round only some send, or which send less, or which are 4 sites of 8 machines. 600
     steps, H = 5, text read once, one rate."""

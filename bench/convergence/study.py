@@ -9,7 +9,7 @@ of a screening. Continues where it stopped: a finished run is a line of results/
                                                                                                 beside this file, and draws the page's images
 
 Every question (questions.py) prints a table; tuning.py has the methods and how they are tuned, lab.py models, tokens and steps of all runs. A
-second --text is the one of the question `sizes`, a third one (text.py makes it) that of `together`.
+second --text is the one of the question `sizes`, a third one (text.py makes it) that of `together` and others.
 """
 import argparse
 import datetime
