@@ -30,7 +30,7 @@ KEPT = 32
 ROUNDS = 6  # the first is not measured
 WORKERS = (8, 32, 64)
 LIMIT_SECONDS = 280  # of one row
-BILLION = HERE.parents[1] / "examples/llama_1b2"
+MODEL = HERE.parents[1] / "examples/llama_1b2"  # of --snapshot
 SENT = "distro_aggregator_sent_bytes_total"
 HEADER = ("| W | results come from | result MB | rounds/s | last upload byte to last result byte, ms p50, p99 | aggregator sent MB a round "
           "| aggregator CPU s a round |")
@@ -72,7 +72,7 @@ def joiners(build):
     space = processes.Workspace(processes.programs_in(build))
     try:
         model, archive = space.folder / "model", space.folder / "archive"
-        space.distroctl("init-model", "--config", BILLION / "config.json", "--seed", 1, "--out", model)
+        space.distroctl("init-model", "--config", MODEL / "config.json", "--seed", 1, "--out", model)
         objects = space.hold_address()
         _, mirror = space.start_varnish(objects, cache="6G")
         aggregator = space.start_aggregator("--run", space.write_run(segment_blocks=16384), "--model", model, "--objects", objects, "--mirrors", mirror)

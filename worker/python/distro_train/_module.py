@@ -37,7 +37,7 @@ def describe(model: torch.nn.Module, ranks: Ranks) -> dict[str, Any]:
     names, parameters = trainable(model)
     return {
         "trained": {name: list(value.shape) or [1] for name, value in zip(names, parameters)},
-        "rest": {name: _facts(value, ranks.whole(value)) for name, value in _rest(model).items()},
+        "rest": {name: _facts(ranks.whole(value)) for name, value in _rest(model).items()},
         "adapters": {name: _settings(settings) for name, settings in adapters_of(model).items()},
     }
 
@@ -62,20 +62,19 @@ def check(model: torch.nn.Module, description: str, ranks: Ranks) -> None:
             )
         return
     run = _parsed(description)
-    found: dict[str, dict[str, Any]] = {"rest": {}, "adapters": {}}
-    for own in ranks.gather(describe(model, ranks)):  # a stage of a pipeline has only its own
-        for what, held in found.items():
-            held |= own[what]
-            _compare_module({**run, what: {**run[what], **own[what]}}, run)
-    _compare_module(found, run)
+    every = ranks.gather(describe(model, ranks))
+    for own in every:  # a stage of a pipeline has only a part: what it lacks counts as the run's
+        _compare_module({what: run[what] | own[what] for what in run}, run)
+    _compare_module({what: {name: one for own in every for name, one in own[what].items()} for what in run}, run)
 
 
 class Buffers:
     """The persistent buffers of a module, as they were when this was made."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        found = {name: value for name, value in entries(model).items() if not isinstance(value, torch.nn.Parameter)}
-        self._kept = {name: (local_of(value), local_of(value).detach().clone()) for name, value in found.items()}
+        every = entries(model).items()
+        found = {name: local_of(value) for name, value in every if not isinstance(value, torch.nn.Parameter)}
+        self._kept = {name: (value, value.detach().clone()) for name, value in found.items()}
         self._told = False
 
     def restore(self) -> None:
@@ -114,10 +113,10 @@ def _parsed(description: str) -> dict[str, dict[str, Any]]:
     return {"rest": rest, "adapters": adapters}
 
 
-def _facts(tensor: torch.Tensor, whole: torch.Tensor) -> list[Any]:
+def _facts(tensor: torch.Tensor) -> list[Any]:
     """[type, shape, SHA-256 of the elements]."""
     kind = str(tensor.dtype).removeprefix("torch.")
-    return [kind, list(tensor.shape), hashlib.sha256(content_of(whole)).hexdigest()]
+    return [kind, list(tensor.shape), hashlib.sha256(content_of(tensor)).hexdigest()]
 
 
 def _settings(adapter: Any) -> dict[str, Any]:
