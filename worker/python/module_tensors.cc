@@ -161,7 +161,9 @@ absl::Status ModuleTensors::Finish() const {
     for (const at::Tensor& tensor : tensors_) {
       const at::Device device = std::exchange(finished, tensor.device());
       if (finished.is_cpu() || finished == device) continue;
-      c10::impl::VirtualGuardImpl(finished.type()).synchronizeDevice(finished.index());
+      // A VirtualGuardImpl would call the virtual function that had this place in the version that
+      // we were built with.
+      at::accelerator::synchronizeDevice(finished.index());
     }
     return absl::OkStatus();
   });
