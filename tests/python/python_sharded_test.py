@@ -219,6 +219,20 @@ class PythonShardedTest(ProcessTest):
     def test_rank_1_fails_and_run_is_not_closed(self):
         self.expect_all_end(1, "--bare")
 
+    def test_all_end_when_one_is_stopped(self):
+        aggregator = self.create_run(rounds=100000)
+        groups = [self.start_sharded(aggregator, "--state_dir", self.workspace.folder / name, name=name) for name in ("first", "second")]
+        stopped = [groups[0][0], groups[1][1]]
+        processes.until(lambda: all(one.alive() and one.out_path.read_text().count("step") > 5 for one in stopped), "some rounds are over")
+        for one in stopped:
+            one.freeze()
+        for other, rank in ((groups[0][1], 0), (groups[1][0], 1)):
+            self.assertEqual(other.exit_code(60), 10, other.log())
+            self.assertIn(f"rank {rank} of this worker has given no sign of life", other.log())
+        self.assertTrue(list((self.workspace.folder / "second").glob("inner-*.pt")), "the state of the last save")
+        for one in stopped:
+            one.kill()
+
     def test_tensor_parallelism_without_data_mesh(self):
         for process in self.start_sharded(self.create_run(), "--no_data_mesh", tp=2):
             self.assertEqual(process.exit_code(), 1, process.log())

@@ -12,11 +12,12 @@ import torch
 
 from ._errors import Error
 from ._library import is_sharded
+from ._liveness import Liveness
 
 First = TypeVar("First")
 Result = TypeVar("Result")
 
-#: Silence of another process after which it counts as gone. One that ends is noticed at once.
+#: Of an operation with another process that lives. One that ends is noticed at once, one that is stopped by Liveness.
 _TIMEOUT = datetime.timedelta(minutes=5)
 _SIGN_OF_LIFE_SECONDS = 5  # between messages of rank 0 while the others wait for it
 
@@ -35,6 +36,7 @@ class Ranks:
         self.data_ranks = list(range(self.size)) if data_mesh is None else data_mesh.mesh.flatten().tolist()
         self.data_rank, self.data_size = self.data_ranks.index(self.rank), len(self.data_ranks)
         self._group: Any = None if alone else self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
+        self._liveness = None if alone else Liveness(self.rank, self.size)
         self._heard = 0.0
         self._met = False  # the processes, in the default group
         #: What `everywhere` calls, by name.
@@ -158,6 +160,8 @@ class Ranks:
     def close(self) -> None:
         """Ends the group and its threads; no other function may be called afterwards. A thread of gloo
         that lets go of its last tensor while the interpreter ends aborts the process."""
+        if self._liveness is not None:
+            self._liveness.close()
         if self._group is not None and self.open:
             self._dist.destroy_process_group(self._group)
         self._group = None
