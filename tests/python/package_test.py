@@ -25,7 +25,7 @@ from distro_train._errors import error_of
 from distro_train._held_out import HeldOut, parts_of_held_out
 from distro_train._inner import Inner, RunOptimizer
 from distro_train._library import load, trainable
-from distro_train._module import Buffers, check, describe
+from distro_train._module import Buffers, check, describe, entries
 from distro_train._progress import Progress
 from distro_train._ranks import Ranks
 from distro_train._reader import Reader, check_fingerprint, check_is_a_map, parts_of_step, parts_of_steps
@@ -36,6 +36,7 @@ from distro_train._state import InnerState
 from distro_train._steps import LocalSteps
 from page import classes_by_code, reasons_by_code, row_of
 from plain import Plain
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 CONFIG = {"weight_decay": 0.1, "muon_momentum": 0.8, "adam_beta1": 0.9, "adam_beta2": 0.95, "adam_epsilon": 1e-8}
 NOBODY = "127.0.0.1:1"  # a port on which nobody listens
@@ -509,6 +510,28 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(inside_names, names)
         self.assertTrue(all(a is b for a, b in zip(inside, parameters)))
         self.assertEqual(trainable(compiled_inside)[0], names)
+        recomputed = Plain()
+        recomputed.head = checkpoint_wrapper(recomputed.head)
+        self.assertEqual(trainable(recomputed)[0], names)
+        self.assertEqual(list(entries(recomputed)), list(entries(plain)))
+
+    def test_trained_entries_are_parameters_also_where_hooks_make_others(self):
+        class Fused(torch.nn.Module):  # as torchtitan's projections
+            def __init__(self):
+                super().__init__()
+                self.fused = torch.nn.Linear(4, 6)
+                self.register_buffer("kept", torch.ones(2))
+                self.register_state_dict_post_hook(self.split)
+
+            @staticmethod
+            def split(_, state, prefix, __):
+                state[f"{prefix}first"], state[f"{prefix}second"] = state.pop(f"{prefix}fused.weight").reshape(2, -1).contiguous()
+
+        module = Fused()
+        with torch.no_grad():
+            found = entries(module)
+        self.assertEqual(set(found), {"fused.weight", "fused.bias", "kept"})
+        self.assertIs(found["fused.weight"], module.fused.weight)
 
     def test_sharded_modules_are_refused_by_name(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from . import _files
-from ._library import is_sharded, trainable
+from ._library import is_sharded, plain_name, trainable
 from ._module import adapters_of, describe, entries
 from ._ranks import Ranks
 
@@ -63,7 +63,7 @@ def _trained(
 ) -> list[str]:
     """The names under which the run has the parameters with the wanted names. ValueError: one is not trained."""
     by_identity = {id(value): name for name, value in zip(names, parameters)}
-    every = dict(model.named_parameters(remove_duplicate=False))
+    every = {plain_name(name): value for name, value in model.named_parameters(remove_duplicate=False)}
     found = []
     for name in wanted:
         value = every.get(name)

@@ -48,10 +48,13 @@ def trainable(model: torch.nn.Module) -> tuple[list[str], list[torch.nn.Paramete
             "model: is in FullyShardedDataParallel, whose parameters have no names: use fully_shard (FSDP2)"
         )
     inside = unwrapped(model)
-    named = [
-        (name.replace("_orig_mod.", ""), value) for name, value in inside.named_parameters() if value.requires_grad
-    ]
+    named = [(plain_name(name), value) for name, value in inside.named_parameters() if value.requires_grad]
     return [name for name, _ in named], [value for _, value in named]
+
+
+def plain_name(name: str) -> str:
+    """The name of a parameter without what torch.compile and checkpoint_wrapper add to it."""
+    return name.replace("_orig_mod.", "").replace("_checkpoint_wrapped_module.", "")
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:

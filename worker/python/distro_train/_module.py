@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ._errors import OtherModel
-from ._library import local_of, trainable, unwrapped
+from ._library import local_of, plain_name, trainable, unwrapped
 from ._ranks import Ranks
 
 _log = logging.getLogger("distro_train")
@@ -20,9 +20,17 @@ _OF_A_MACHINE = ("base_model_name_or_path", "revision", "auto_mapping", "inferen
 
 
 def entries(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The state dict: parameters and persistent buffers themselves, each also under the names that are tied to it."""
-    state = unwrapped(model).state_dict(keep_vars=True)
-    return {name.replace("_orig_mod.", ""): value for name, value in state.items() if isinstance(value, torch.Tensor)}
+    """The state dict: parameters and persistent buffers themselves, each also under the names that are tied to it. The
+    trained ones have the names of parameters, also where hooks of the module make other tensors of them."""
+    with torch.enable_grad():  # what is made of them requires a gradient
+        state = unwrapped(model).state_dict(keep_vars=True)
+    trained = dict(zip(*trainable(model)))
+    itself = set(map(id, trained.values()))
+    return {
+        plain_name(name): value
+        for name, value in state.items()
+        if isinstance(value, torch.Tensor) and (id(value) in itself or not value.requires_grad)
+    } | trained
 
 
 def content_of(tensor: torch.Tensor) -> bytes:
