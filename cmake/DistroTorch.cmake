@@ -27,6 +27,11 @@ if(NOT EXISTS "${DISTRO_TORCH_DIR}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "LibTorch was not found in '${DISTRO_TORCH_DIR}': ${DISTRO_INSTALL_HINT}, or set DISTRO_TORCH_DIR")
 endif()
 
+# DISTRO_TORCH_VERSION: its major and minor version.
+file(STRINGS "${DISTRO_TORCH_DIR}/include/torch/headeronly/version.h" lines REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+string(REGEX REPLACE "[^0-9;]" "" lines "${lines}")
+list(JOIN lines "." DISTRO_TORCH_VERSION)
+
 set(torch_include "${CMAKE_BINARY_DIR}/torch-include")  # a view of the wheel's headers without google/
 file(MAKE_DIRECTORY "${torch_include}")
 foreach(folder ATen c10 torch caffe2)

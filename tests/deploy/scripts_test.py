@@ -51,9 +51,10 @@ def dry_run(folder, *flags):
 
 
 def test_dry_run_of_install_dependencies_changes_nothing(tmp_path):
-    said = dry_run(tmp_path, "--with_tests", "--with_transformers", "--with_clang", "--with_release", "--cuda")
+    said = dry_run(tmp_path, "--with_tests", "--with_transformers", "--with_torchtitan", "--with_clang", "--with_release", "--cuda")
     assert all(words in said for words in ("apt-get", " chromium", " clang-tidy", " debootstrap", ".deps/python", ".deps/deploy",
-                                           ".deps/hostile", ".deps/pytorch", ".deps/transformers", ".deps/data", ".deps/release", ".deps/cuda"))
+                                           ".deps/hostile", ".deps/pytorch", ".deps/transformers", ".deps/data", ".deps/release", ".deps/newer_libtorch",
+                                           ".deps/torchtitan", ".deps/cuda"))
 
 
 def test_build_installs_nothing_for_tests(tmp_path):

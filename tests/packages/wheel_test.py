@@ -13,6 +13,7 @@ from processes import Worker
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = SOURCE / "tests/python"
+LIBRARIES = [f"pytorch-{versions}/libdistro_train.so" for versions in ("2.10-2.12", "2.13-2.15")]
 # What `import torch` needs beside its own libraries and NVIDIA's.
 TORCH = ("torch==2.11.0", "filelock", "fsspec", "jinja2", "networkx", "sympy", "typing-extensions", "mpmath<1.4", "markupsafe", "setuptools", "safetensors")
 
@@ -48,7 +49,7 @@ def test_metadata(unpacked):
     about = email.message_from_string((next(unpacked.glob("*.dist-info")) / "METADATA").read_text())
     assert (about["Name"], about["Version"], about["Requires-Python"]) == ("distro-train", version(), ">=3.10")
     assert about["License-Expression"] == "Apache-2.0" and about["Summary"]
-    assert about.get_all("Requires-Dist") == ["torch>=2.10,<2.13", "safetensors>=0.4"]
+    assert about.get_all("Requires-Dist") == ["torch>=2.10,<2.16", "safetensors>=0.4"]
     classifiers = about.get_all("Classifier")
     assert {f"Programming Language :: Python :: 3.{minor}" for minor in (10, 11, 12, 13)} <= set(classifiers)
     assert "Typing :: Typed" in classifiers
@@ -59,7 +60,7 @@ def test_contents(unpacked):
     package = {str(path.relative_to(unpacked)) for path in (unpacked / "distro_train").rglob("*") if path.is_file()}
     sources = {f"distro_train/{path.relative_to(SOURCE / 'worker/python/distro_train')}"
                for path in (SOURCE / "worker/python/distro_train").rglob("*") if path.suffix in (".py", ".typed")}
-    assert package == sources | {"distro_train/libdistro_train.so"}
+    assert package == sources | {f"distro_train/{name}" for name in LIBRARIES}
     assert {path.name for path in unpacked.iterdir()} == {"distro_train", "distro_train.libs", f"distro_train-{version()}.dist-info"}
     licences = next(unpacked.glob("*.dist-info")) / "licenses"
     assert "Apache License" in (licences / "LICENSE").read_text()
@@ -70,7 +71,7 @@ def test_contents(unpacked):
 
 def test_libraries_ask_for_the_system_and_torch_only(unpacked):
     """The system: what every wheel of manylinux may ask for, zlib among it, which Python has."""
-    libraries = [unpacked / "distro_train/libdistro_train.so", *(unpacked / "distro_train.libs").iterdir()]
+    libraries = [*(unpacked / "distro_train" / name for name in LIBRARIES), *(unpacked / "distro_train.libs").iterdir()]
     bundled = {path.name for path in libraries}
     for library in libraries:
         for name in dynamic(library, "NEEDED"):

@@ -1,4 +1,4 @@
-"""The C++ side: libdistro_train.so beside this file, loaded into PyTorch."""
+"""The C++ side: a library beside this file, loaded into PyTorch."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from typing import Any
 
 import torch
 
-_PYTORCH = ((2, 10), (2, 12))  # the first and the last version with which the tests of the package pass
-
 
 def load() -> None:
     """ImportError: another PyTorch, or the system lacks what the library needs."""
-    first, last = (".".join(map(str, version)) for version in _PYTORCH)
-    runs_with = f"distro_train: is for PyTorch {first} to {last}, and this is {torch.__version__}"
-    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    if not _PYTORCH[0] <= version <= _PYTORCH[1]:
-        raise ImportError(f"{runs_with}: pip install 'torch=={last}.*', or a distro-train for this one")
+    libraries = {}  # by the first and the last version of PyTorch that each runs with
+    for folder in pathlib.Path(__file__).parent.glob("pytorch-*-*"):
+        _, first, last = folder.name.split("-")
+        libraries[_number(first), _number(last)] = folder / "libdistro_train.so"
+    ends = [".".join(map(str, end)) for end in (min(libraries)[0], max(libraries)[1])]
+    runs_with = f"distro_train: is for PyTorch {ends[0]} to {ends[1]}, and this is {torch.__version__}"
+    version = _number(torch.__version__)
+    library = next((path for (first, last), path in libraries.items() if first <= version <= last), None)
+    if library is None:
+        raise ImportError(f"{runs_with}: pip install 'torch=={ends[1]}.*', or a distro-train for this one")
     try:
-        torch.ops.load_library(  # type: ignore[no-untyped-call]
-            str(pathlib.Path(__file__).parent / "libdistro_train.so")
-        )
+        torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
     except OSError as error:
         raise ImportError(f"{runs_with}; its library does not load: {error.__cause__ or error}") from error
+
+
+def _number(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 load()
