@@ -5,7 +5,8 @@
         --invite w1.invite --data train.u16 --training.local_batch_size 8 --parallelism.tensor_parallel_degree 2
 
 Samples, inner optimizer, rates, clipping and the number of steps are the run's, and it keeps what a checkpoint would.
-Model, parallelism, precision, compilation, recomputed activations and metrics are torchtitan's.
+Model, parallelism, precision, compilation, recomputed activations and metrics are torchtitan's, but for the bias that
+balances experts without a loss: it is no parameter, and stays zero.
 """
 import dataclasses
 import math
@@ -36,8 +37,10 @@ class Worker(Trainer):
         self.run = distro_train.connect(invite=config.invite, model=self.model_parts[0], data_mesh=mesh,
                                         state_dir=str(self.out / "state"),
                                         fingerprint=distro_train.fingerprint_of_tokens(config.data))
-        samples = self.run.config["samples_per_worker"] // self.readers
-        self.gradient_accumulation_steps = samples // config.training.local_batch_size
+        samples, size = self.run.config["samples_per_worker"], self.readers * config.training.local_batch_size
+        if samples % size != 0:
+            raise ValueError(f"--training.local_batch_size: times {self.readers} does not divide samples_per_worker, {samples}")
+        self.gradient_accumulation_steps = samples // size
         optimizer = distro_train.Optimizer(self.run)
         self.optimizers.step = lambda: optimizer.step(self.loss)
 
@@ -67,7 +70,7 @@ class Worker(Trainer):
             self.run.save(str(self.out / "trained"))
             if torch.distributed.get_rank() == 0:
                 print(f"done: state {self.run.summary()['state_hash']}", flush=True)
-        self.run.close()
+        self.run.__exit__(*sys.exc_info())
         super().close()
 
 

@@ -107,32 +107,33 @@ def connect(
     named = dict(zip(names, parameters))
     in_parts = data_mesh is not None or any(map(_library.is_sharded, model.parameters()))
     ranks = find_ranks(model, in_parts, data_mesh)
-    sharded = _sharded_of(model, named, ranks) if in_parts else None
-    session = own_token_file = None
-    if ranks.rank == 0:
-        own_token_file = None if token is None else _write_token(token)
-        options = {
-            "aggregator": url or "",
-            "invite": "" if invite is None else os.fspath(invite),
-            "ca": ca or "",
-            "cert": cert or "",
-            "key": key or "",
-            "server_name": server_name or "",
-            "token_file": own_token_file or token_file or "",
-            "insecure": "1" if insecure else "",
-            "name": name or "",
-            "state_dir": state_dir or "",
-            "fingerprint": said or "",
-            "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
-        }
-        trained = named if sharded is None else sharded.wholes
-        native = _library.new_session(list(trained), list(trained.values()), options, state_interval_rounds)
-        session = Session(native, state_dir, ranks.sign_of_life)
-    run = Run(session, ranks, model, named, sharded, said, own_token_file, on_round, place)
+    run = None
     try:
+        sharded = _sharded_of(model, named, ranks) if in_parts else None
+        session = own_token_file = None
+        if ranks.rank == 0:
+            own_token_file = None if token is None else _write_token(token)
+            options = {
+                "aggregator": url or "",
+                "invite": "" if invite is None else os.fspath(invite),
+                "ca": ca or "",
+                "cert": cert or "",
+                "key": key or "",
+                "server_name": server_name or "",
+                "token_file": own_token_file or token_file or "",
+                "insecure": "1" if insecure else "",
+                "name": name or "",
+                "state_dir": state_dir or "",
+                "fingerprint": said or "",
+                "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
+            }
+            trained = named if sharded is None else sharded.wholes
+            native = _library.new_session(list(trained), list(trained.values()), options, state_interval_rounds)
+            session = Session(native, state_dir, ranks.sign_of_life)
+        run = Run(session, ranks, model, named, sharded, said, own_token_file, on_round, place)
         run.begin(timeout)
     except BaseException:
-        run.close()
+        (run or ranks).close()
         raise
     return run
 

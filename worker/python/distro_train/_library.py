@@ -15,6 +15,8 @@ def load() -> None:
     for folder in pathlib.Path(__file__).parent.glob("pytorch-*-*"):
         _, first, last = folder.name.split("-")
         libraries[_number(first), _number(last)] = folder / "libdistro_train.so"
+    if not libraries:
+        raise ImportError(f"distro_train: there is no library beside {__file__}: build it, or install the wheel")
     ends = [".".join(map(str, end)) for end in (min(libraries)[0], max(libraries)[1])]
     runs_with = f"distro_train: is for PyTorch {ends[0]} to {ends[1]}, and this is {torch.__version__}"
     version = _number(torch.__version__)

@@ -20,17 +20,12 @@ _OF_A_MACHINE = ("base_model_name_or_path", "revision", "auto_mapping", "inferen
 
 
 def entries(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The state dict: parameters and persistent buffers themselves, each also under the names that are tied to it. The
-    trained ones have the names of parameters, also where hooks of the module make other tensors of them."""
-    with torch.enable_grad():  # what is made of them requires a gradient
-        state = unwrapped(model).state_dict(keep_vars=True)
-    trained = dict(zip(*trainable(model)))
-    itself = set(map(id, trained.values()))
-    return {
-        plain_name(name): value
-        for name, value in state.items()
-        if isinstance(value, torch.Tensor) and (id(value) in itself or not value.requires_grad)
-    } | trained
+    """The state dict: parameters and persistent buffers themselves, each also under the names that are tied to it.
+    Without the module's hooks, which give parameters other names or copies, and may gather them."""
+    state: dict[str, Any] = {}
+    for name, module in unwrapped(model).named_modules(remove_duplicate=False):
+        module._save_to_state_dict(state, f"{name}." if name else "", keep_vars=True)
+    return {plain_name(name): value for name, value in state.items() if isinstance(value, torch.Tensor)}
 
 
 def content_of(tensor: torch.Tensor) -> bytes:

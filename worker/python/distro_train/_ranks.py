@@ -36,7 +36,7 @@ class Ranks:
         self.data_ranks = list(range(self.size)) if data_mesh is None else data_mesh.mesh.flatten().tolist()
         self.data_rank, self.data_size = self.data_ranks.index(self.rank), len(self.data_ranks)
         self._group: Any = None if alone else self._dist.new_group(backend="gloo", timeout=_TIMEOUT)
-        self._liveness = None if alone else Liveness(self.rank, self.size)
+        self._liveness = None if self._group is None else Liveness(self.rank, self.size, self._group.group_name)
         self._heard = 0.0
         self._met = False  # the processes, in the default group
         #: What `everywhere` calls, by name.
@@ -196,6 +196,8 @@ class Ranks:
         except (torch.OutOfMemoryError, NotImplementedError):
             raise
         except RuntimeError as error:
+            if self._liveness is not None:
+                self._liveness.close()  # the program may take its time over what it does now
             raise Error(f"another process of this worker has gone: {error}") from error
 
 

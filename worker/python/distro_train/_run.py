@@ -61,6 +61,8 @@ class Run:
         self._fingerprint = fingerprint
         self._own_token_file = token_file
         self._at_exit = _close_later(self)
+        # Where a program drops the run without closing it, the other processes must not wait for signs of this one.
+        weakref.finalize(self, ranks.close).atexit = False
         self._has_optimizer = False
         self._progress = Progress()
         self._buffers: Buffers | None = None
