@@ -39,7 +39,7 @@ class Worker(Trainer):
                                         fingerprint=distro_train.fingerprint_of_tokens(config.data))
         samples, size = self.run.config["samples_per_worker"], self.readers * config.training.local_batch_size
         if samples % size != 0:
-            raise ValueError(f"--training.local_batch_size: times {self.readers} does not divide samples_per_worker, {samples}")
+            raise ValueError(f"--training.local_batch_size: {size} samples in all do not divide the run's {samples}")
         self.gradient_accumulation_steps = samples // size
         optimizer = distro_train.Optimizer(self.run)
         self.optimizers.step = lambda: optimizer.step(self.loss)

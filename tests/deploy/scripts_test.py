@@ -31,7 +31,7 @@ def test_shellcheck_sees_a_mistake(tmp_path):
 def dry_run(folder, *flags):
     """What it says in a checkout that has nothing, on a machine where nothing is installed; that it changed nothing."""
     for path in ("scripts/install_dependencies", "scripts/libtorch-requirements.txt", "scripts/cuda-requirements.txt",
-                 "scripts/release-requirements.txt", "tests/deploy/requirements.txt", "tests/hostile/requirements.txt",
+                 "scripts/release-requirements.txt", "scripts/newer-libtorch-requirements.txt", "tests/python/titan/requirements.txt", "tests/deploy/requirements.txt", "tests/hostile/requirements.txt",
                  "tests/python/requirements.txt", "tests/python/trainers/requirements.txt", "tools/data/requirements.txt"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / path, folder / path)
