@@ -50,7 +50,7 @@ def test_metadata(unpacked):
     about = email.message_from_string((next(unpacked.glob("*.dist-info")) / "METADATA").read_text())
     assert (about["Name"], about["Version"], about["Requires-Python"]) == ("distro-train", version(), ">=3.10")
     assert about["License-Expression"] == "Apache-2.0" and about["Summary"]
-    assert {*map(Requirement, about.get_all("Requires-Dist"))} == {Requirement("torch>=2.10,<2.16"), Requirement("safetensors>=0.4")}
+    assert [Requirement(line) for line in about.get_all("Requires-Dist")] == [Requirement("torch>=2.10,<2.16"), Requirement("safetensors>=0.4")]
     classifiers = about.get_all("Classifier")
     assert {f"Programming Language :: Python :: 3.{minor}" for minor in (10, 11, 12, 13)} <= set(classifiers)
     assert "Typing :: Typed" in classifiers

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "worker/torch/device_streams.h"
 
 namespace distro::worker {
 namespace {
