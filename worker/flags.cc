@@ -162,10 +162,7 @@ std::vector<Flag> Flags(WorkerOptions* o) {
                "--state_dir, if that is given.",
        .takes = Takes::kFile},
       ConnectTimeoutFlag(&o->connect_timeout),
-      {.name = "mirrors",
-       .value = &o->mirrors,
-       .help = "URLs of mirrors to fetch results and the snapshot from, separated by commas, "
-               "instead of those that the aggregator names; none: from the aggregator only."},
+      MirrorsFlag(&o->mirrors),
       {.name = "http",
        .value = &o->http,
        .help = "Address of /metrics, /healthz and /readyz; port 0: a free one, logged."},

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/base/thread_count.h"
 #include "common/base/version.h"
 #include "common/client/follow/mirrors.h"
@@ -40,7 +41,7 @@ absl::Status WorkerOptions::Validate() const {
     return absl::InvalidArgumentError("--data: is required, a file of text or tokens");
   DISTRO_RETURN_IF_ERROR(ValidateCredential(channel.insecure, channel.tls));
   DISTRO_RETURN_IF_ERROR(ValidateConnectTimeout(connect_timeout));
-  DISTRO_RETURN_IF_ERROR(ValidateMirrors(mirrors));
+  DISTRO_RETURN_IF_ERROR(Annotate(ValidateMirrors(mirrors), "--mirrors"));
   if (!channel.insecure && name.empty() && state_dir.empty()) {
     return absl::InvalidArgumentError(
         "--name: is required with TLS, the name that the certificate or the token was made for");

@@ -6,16 +6,14 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/shared_bytes.h"
 #include "common/base/status_macros.h"
-#include "common/feed/record_source.h"
 #include "common/net/http/object_path.h"
 #include "server/log/log_file.h"
+#include "server/objects/result_reader.h"
 
 namespace distro::server {
 namespace {
@@ -44,21 +42,11 @@ using Content = std::shared_ptr<const HttpContent>;
 
 absl::StatusOr<Content> FindResult(const ObjectSources& sources, const RoundManager& manager,
                                    const RoundPlace& place, const std::string& sha256) {
-  DISTRO_ASSIGN_OR_RETURN(const auto found, manager.FindResult(place, sha256));
-  const auto make = [&](uint64_t size, SentContent::Reader read) {
-    return std::make_shared<SentContent>(size, std::move(read), TransferKind::kResult,
-                                         sources.transfers);
-  };
-  if (const auto* const open = std::get_if<SharedBytes>(&found)) {
-    return make((*open)->size(), [bytes = *open](uint64_t offset, uint64_t size) {
-      return bytes->substr(offset, size);
-    });
-  }
-  const auto& record = std::get<std::shared_ptr<const StoredRecord>>(found);
-  return make(record->payload_bytes(place.segment),
-              [record, segment = place.segment](uint64_t offset, uint64_t size) {
-                return record->Read(segment, offset, size);
-              });
+  auto reader = std::make_shared<ResultReader>(
+      place.segment, [&manager, place, sha256] { return manager.FindResult(place, sha256); });
+  DISTRO_ASSIGN_OR_RETURN(const uint64_t bytes, reader->Open());
+  const auto read = [reader](uint64_t offset, uint64_t size) { return reader->Read(offset, size); };
+  return std::make_shared<SentContent>(bytes, read, TransferKind::kResult, sources.transfers);
 }
 
 absl::StatusOr<Content> FindSnapshot(const ObjectSources& sources, const SnapshotTransfers& stored,

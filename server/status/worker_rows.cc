@@ -28,18 +28,20 @@ WorkerFacts FactsOf(const StatusFacts& facts, size_t index) {
 
 json ReadingsOf(const v1::WorkerTelemetry* readings) {
   if (readings == nullptr)
-    return {{"loss", nullptr},
-            {"own_evaluation_loss", nullptr},
-            {"tokens", nullptr},
-            {"sent_bytes", nullptr},
-            {"received_bytes", nullptr}};
+    return {{"loss", nullptr},           {"own_evaluation_loss", nullptr},
+            {"tokens", nullptr},         {"sent_bytes", nullptr},
+            {"received_bytes", nullptr}, {"received_snapshot_bytes", nullptr},
+            {"mirror_bytes", nullptr},   {"mirror_failures", nullptr}};
   return {
       {"loss", readings->has_loss() ? json(readings->loss()) : json(nullptr)},
       {"own_evaluation_loss",
        readings->has_own_evaluation_loss() ? json(readings->own_evaluation_loss()) : json(nullptr)},
       {"tokens", readings->tokens()},
       {"sent_bytes", readings->sent_bytes()},
-      {"received_bytes", readings->received_bytes()}};
+      {"received_bytes", readings->received_bytes()},
+      {"received_snapshot_bytes", readings->transfer().received_snapshot_bytes()},
+      {"mirror_bytes", readings->transfer().mirror_bytes()},
+      {"mirror_failures", readings->transfer().mirror_failures()}};
 }
 
 json RowOf(const WorkerFacts& facts, const Problem& problem, uint64_t head) {

@@ -210,6 +210,21 @@ def test_forty_workers_and_a_bad_uplink(run, chromium, name, options):
     watched.close()
 
 
+def test_page_says_what_comes_from_mirrors(run, chromium):
+    report = crowd_report.report(2)
+    watched = browser.Watched(chromium, run.url, answered(report))
+    watched.until("document.querySelectorAll('#workers tbody tr').length === 2")
+    assert "workers receive" not in watched.texts("#facts dt")
+    watched.close()
+    for worker, received in zip(report["workers"], (60, 40)):
+        worker.update(received_bytes=received, received_snapshot_bytes=50, mirror_bytes=received, mirror_failures=received // 60)
+    watched = browser.Watched(chromium, run.url, answered(report))
+    watched.until("document.querySelectorAll('#workers tbody tr').length === 2")
+    assert dict(zip(watched.texts("#facts dt"), watched.texts("#facts dd")))["workers receive"] == "50 % from mirrors, failed requests: 1"
+    assert "55 % from mirrors, failed requests: 1" in watched.page.get_attribute("#workers tbody tr td.down", "title")
+    watched.close()
+
+
 def test_page_says_that_aggregator_is_silent(run, chromium):
     page = chromium.new_page()
     page.goto(run.url)

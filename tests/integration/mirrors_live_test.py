@@ -246,6 +246,15 @@ class LyingMirrorTest(MirrorTest):
         self.assertGreater(server.asked, ROUNDS)
         self.assertNotIn("mirror failed", archiver.log())
 
+    def test_archiver_asks_those_of_its_flag(self):
+        liar, server = self.start_liar(forged), self.start_liar(honest)
+        aggregator = self.start_run("http://127.0.0.1:%d" % liar.server_port)
+        archiver = self.workspace.start_archiver(aggregator.grpc, "--mirrors", "http://127.0.0.1:%d" % server.server_port)
+        self.train(aggregator, "--mirrors", "none")
+        self.assertEqual(archiver.exit_code(), 0)
+        self.assertEqual(liar.asked, 0)
+        self.assertGreater(server.asked, ROUNDS)
+
     def start_https(self, host):
         """An honest mirror with a certificate for a host, and the file of its CA."""
         folder = self.workspace.folder / "tls"
@@ -274,11 +283,13 @@ class LyingMirrorTest(MirrorTest):
             self.assertGreaterEqual(worker.summary()["mirror_failures"], 1)
 
     def test_none(self):
-        """A worker that wants no mirror."""
+        """Workers and an archiver that want no mirror."""
         server = self.start_liar(forged)
         aggregator = self.start_run("http://127.0.0.1:%d" % server.server_port)
+        archiver = self.workspace.start_archiver(aggregator.grpc, "--mirrors", "none")
         for summary in self.train(aggregator, "--mirrors", "none"):
             self.assertEqual((summary["mirror_bytes"], summary["mirror_failures"]), (0, 0))
+        self.assertEqual(archiver.exit_code(), 0)
         self.assertEqual(server.asked, 0)
 
 

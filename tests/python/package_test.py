@@ -665,6 +665,8 @@ class RefusalTest(unittest.TestCase):
                                 (self.by_invite(role="viewer"), "invite: .*: is for the role viewer"),
                                 ({"insecure": False, "invite": "none.invite"}, "invite: .*No such file"),
                                 ({"state_interval_rounds": -1}, "state_interval_rounds"),
+                                ({"mirrors": "http://m"}, r"mirrors: 'http://m' is no list: give \['http://m'\]"),
+                                ({"mirrors": ["http://m", "m"]}, "mirrors: .*m"),
                                 ({"fingerprint": ""}, "128 bytes"), ({"fingerprint": "x" * 129}, "128 bytes"),
                                 ({"fingerprint": [1, 2]}, "None of a list is no text.*attribute `fingerprint`"),
                                 ({"tokenizer": "none.json"}, "tokenizer: none.json: No such file.*SHA-256"),

@@ -79,6 +79,18 @@ class PythonRunsTest(ProcessTest):
         for name, content in space.beside_model.items():
             self.assertEqual((space.folder / "saved" / name).read_bytes(), content, "travels with the run")
 
+    def test_asks_mirrors_of_its_argument(self):
+        objects, dead = self.workspace.hold_address(), processes.hold_port()
+        self.addCleanup(dead.close)
+        aggregator = self.workspace.create_run("--objects", objects, "--mirrors", "http://%s:%d" % dead.getsockname(),
+                                               rounds=12, start_workers=2, min_workers=2)
+        native = self.workspace.start_worker("native", aggregator.grpc, "--mirrors", "none")
+        python = self.llama("python", aggregator, "--mirror", f"http://{objects}")
+        self.finish([native, python])
+        readings = python.summary()
+        self.assertEqual(readings["mirror_failures"], 0)
+        self.assertGreater(readings["mirror_bytes"], readings["received_payload_bytes"], "the snapshot too")
+
     def test_knows_its_step_in_extended_run(self):
         aggregator = self.workspace.create_run(rounds=30, start_workers=2, min_workers=2, local_steps=2)
         native = self.workspace.start_worker("native", aggregator.grpc, "--hold_back", "30ms")

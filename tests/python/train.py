@@ -50,7 +50,7 @@ def main():
     for flag in ("text", "summary"):
         parser.add_argument(f"--{flag}", required=True)
     for flag in ("aggregator", "name", "config", "state_dir", "folder", "invite", "ca", "cert", "key", "server_name", "token",
-                 "tokenizer"):
+                 "tokenizer", "mirror"):
         parser.add_argument(f"--{flag}")
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--batch_size", type=int)
@@ -77,6 +77,7 @@ def main():
                               server_name=args.server_name, token=args.token, name=args.name,
                               insecure=args.ca is None and args.invite is None, model=model, state_dir=args.state_dir,
                               fingerprint=None if args.no_fingerprint else text, tokenizer=args.tokenizer,
+                              mirrors=args.mirror and [args.mirror],
                               on_round=lambda readings: told.append(readings["next_round"])) as run:
         optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])

@@ -97,6 +97,9 @@ TEST(WorkerOptionsTest, NamesTheFlagThatMustBeMended) {
   options.connect_timeout = -absl::Seconds(1);
   ExpectRefused(options, "--connect_timeout");
   options = Valid();
+  options.mirrors = {"http://m", "none"};
+  ExpectRefused(options, "--mirrors");
+  options = Valid();
   options.micro_batch_samples = -2;
   ExpectRefused(options, "--micro_batch_samples");
   options = Valid();

@@ -55,7 +55,7 @@ absl::Status ArchiveReplay::Run() {
                         .next_round = archive_.replica->next_round(),
                         .log_hash = archive_.replica->log_hash(),
                         .rounds = RoundId(rounds_),
-                        .mirrors = {run_.mirrors().begin(), run_.mirrors().end()}},
+                        .mirrors = context_.mirrors},
                        &queue);
   const HeadWatch watch(follower, context_.client->control(), context_.options->poll_interval,
                         [this](const v1::GetRunResponse& run) { ObserveHead(run); });

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/process/shell_command.h"
@@ -33,6 +34,7 @@ class ArchiveReplay {
     const Clock* clock;
     RoundLines* lines = nullptr;              // optional
     ShellCommand* publish_command = nullptr;  // optional
+    std::vector<std::string> mirrors = {};    // URLs
   };
 
   // Everything in `context` is borrowed. `run` is the response that `archive` was opened with.

@@ -95,8 +95,10 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                           AwaitRunAfter(held.ok() && held->has_value() ? &**held : nullptr));
   if (!IsRunId(run.run_id())) return absl::InvalidArgumentError("run_id: is not a run id");
   state_.ObserveHead(EpochId(run.epoch()), RoundId(run.round()));
-  Mirrors mirrors(follower,
-                  {.run_id = run.run_id(), .urls = {run.mirrors().begin(), run.mirrors().end()}});
+  const MirrorList chosen{
+      .run_id = run.run_id(),
+      .urls = ChosenMirrors(options_.mirrors, {run.mirrors().begin(), run.mirrors().end()})};
+  Mirrors mirrors(follower, chosen);
   const auto fetch = [&](const v1::SnapshotInfo& snapshot, const std::string& path) {
     return FetchSnapshot(follower, client_->snapshots(), snapshot, path, &mirrors);
   };
@@ -121,7 +123,8 @@ absl::Status Archiver::Follow(uint64_t* replayed) {
                         .log = log_,
                         .clock = clock_,
                         .lines = lines_.get(),
-                        .publish_command = publish_command_.get()});
+                        .publish_command = publish_command_.get(),
+                        .mirrors = chosen.urls});
   const absl::Status status = replay.Run();
   *replayed = replay.replayed_rounds();
   return status;

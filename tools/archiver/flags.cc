@@ -55,6 +55,7 @@ std::vector<Flag> Flags(ArchiverOptions* o) {
        .value = &o->once,
        .help = "Catch up with the round that is open at the start, save, publish, and end."},
       ConnectTimeoutFlag(&o->connect_timeout),
+      MirrorsFlag(&o->mirrors),
       {.name = "http",
        .value = &o->http,
        .help = "Address of /metrics, /healthz and /readyz; port 0: a free one, logged."},

@@ -5,6 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/thread_count.h"
+#include "common/client/follow/mirrors.h"
 #include "common/client/options/invite.h"
 
 namespace distro::tools {
@@ -32,6 +33,7 @@ absl::Status ArchiverOptions::Validate() const {
         "--publish_command: has nothing to publish without --publish_dir: give both");
   }
   DISTRO_RETURN_IF_ERROR(CheckThreads("--threads", threads));
+  DISTRO_RETURN_IF_ERROR(Annotate(ValidateMirrors(mirrors), "--mirrors"));
   if (const auto address = ParseHostPort(http); !address.ok())
     return Annotate(address.status(), "--http");
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -39,6 +40,8 @@ struct ArchiverOptions {
   // How long to wait for the first answer of an aggregator; 0: no limit. Smaller values report an
   // error sooner, but may not wait for an aggregator that is starting.
   absl::Duration connect_timeout = absl::Seconds(60);
+  // As GrpcExchangeOptions::mirrors.
+  std::vector<std::string> mirrors = {};
   // Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it.
   std::string http = "127.0.0.1:0";
   // Time between two requests for the aggregator's round. With larger values a lag is noticed

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/reason.h"
@@ -53,7 +54,8 @@ SessionOptions OptionsOf(const Texts& given, int64_t state_interval_rounds) {
           .tokenizer = Text(given, "tokenizer"),
           .state_dir = Text(given, "state_dir"),
           .state_interval_rounds = static_cast<uint64_t>(state_interval_rounds),
-          .threads = at::get_num_threads()};
+          .threads = at::get_num_threads(),
+          .mirrors = absl::StrSplit(Text(given, "mirrors"), ',', absl::SkipEmpty())};
 }
 
 const char* NameOf(Request::Kind kind) {

@@ -16,6 +16,7 @@
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/client/follow/mirrors.h"
 #include "common/client/options/invite.h"
 #include "common/model/checkpoint/hf_folder.h"
 #include "common/model/checkpoint/module_description.h"
@@ -60,6 +61,7 @@ absl::Status Session::Open() {
   DISTRO_RETURN_IF_ERROR(ValidateCredential(options_.channel.insecure, options_.channel.tls));
   DISTRO_RETURN_IF_ERROR(TakeInvite());
   DISTRO_RETURN_IF_ERROR(ValidateName(options_.name, "name"));
+  DISTRO_RETURN_IF_ERROR(Annotate(ValidateMirrors(options_.mirrors), "mirrors"));
   if (!options_.state_dir.empty()) {
     absl::StatusOr<std::unique_ptr<StateDir>> state = StateDir::Open(options_.state_dir, &log_);
     if (!state.ok()) return Annotate(state.status(), "state_dir");
@@ -68,6 +70,7 @@ absl::Status Session::Open() {
   GrpcExchangeOptions exchange;
   exchange.channel = options_.channel;
   exchange.connect_timeout = absl::InfiniteDuration();  // the program has its own
+  exchange.mirrors = options_.mirrors;
   exchange.telemetry = [this] { return telemetry_.Telemetry(); };
   DISTRO_ASSIGN_OR_RETURN(exchange_, GrpcExchange::Create(exchange, &log_));
   telemetry_.SetTransfers([this] { return exchange_->stats(); });

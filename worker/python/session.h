@@ -57,6 +57,8 @@ struct SessionOptions {
   uint64_t state_interval_rounds = 1;
   // Threads that compress and apply a round.
   int threads = 1;
+  // As GrpcExchangeOptions::mirrors.
+  std::vector<std::string> mirrors = {};
 };
 
 class Session {

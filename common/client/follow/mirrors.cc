@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/status_macros.h"
-#include "common/base/status_util.h"
 
 namespace distro {
 namespace {
@@ -18,9 +17,14 @@ constexpr uint64_t kMuchBytes = 16 << 20;  // of a snapshot, in one response
 
 absl::Status ValidateMirrors(const std::vector<std::string>& urls) {
   if (urls.size() == 1 && urls[0] == kNoMirrors) return absl::OkStatus();
-  for (const std::string& url : urls)
-    DISTRO_RETURN_IF_ERROR(Annotate(ParseHttpUrl(url).status(), "--mirrors"));
+  for (const std::string& url : urls) DISTRO_RETURN_IF_ERROR(ParseHttpUrl(url).status());
   return absl::OkStatus();
+}
+
+std::vector<std::string> ChosenMirrors(const std::vector<std::string>& users,
+                                       std::vector<std::string> aggregators) {
+  if (users.empty()) return aggregators;
+  return users[0] == kNoMirrors ? std::vector<std::string>() : users;
 }
 
 Mirrors::Mirrors(const Follower& follower, const MirrorList& list, std::function<bool()> cancelled)

@@ -32,8 +32,11 @@ inline constexpr size_t kMostMirrors = 16;
 // In place of URLs: no mirror is to be asked.
 inline constexpr absl::string_view kNoMirrors = "none";
 
-// Checks --mirrors: URLs, or only "none". InvalidArgument names the flag.
+// Checks what a user names: URLs, or only "none". InvalidArgument: one of them is neither.
 absl::Status ValidateMirrors(const std::vector<std::string>& urls);
+// What to ask: the mirrors that the user names, if any, else those that the aggregator names.
+std::vector<std::string> ChosenMirrors(const std::vector<std::string>& users,
+                                       std::vector<std::string> aggregators);
 
 // The mirrors of a run, as its aggregator or the user named them.
 struct MirrorList {

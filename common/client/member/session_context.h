@@ -66,10 +66,7 @@ struct SessionContext {
   }
 
   MirrorList mirrors() const {
-    const bool own = !options->mirrors.empty();
-    MirrorList list{.run_id = state->run_id(), .urls = own ? options->mirrors : state->mirrors()};
-    if (own && options->mirrors[0] == kNoMirrors) list.urls.clear();
-    return list;
+    return {.run_id = state->run_id(), .urls = ChosenMirrors(options->mirrors, state->mirrors())};
   }
 };
 

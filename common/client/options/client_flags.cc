@@ -48,4 +48,12 @@ Flag ConnectTimeoutFlag(absl::Duration* timeout) {
               "first answer it waits without limit."};
 }
 
+Flag MirrorsFlag(std::vector<std::string>* mirrors) {
+  return {.name = "mirrors",
+          .value = mirrors,
+          .help =
+              "URLs of mirrors to fetch results and the snapshot from, separated by commas, "
+              "instead of those that the aggregator names; none: from the aggregator only."};
+}
+
 }  // namespace distro

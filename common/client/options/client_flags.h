@@ -2,6 +2,7 @@
 // texts, in distro-worker, distro-archiver and distroctl.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "common/base/process/flag.h"
@@ -15,5 +16,8 @@ std::vector<Flag> WithClientFlags(std::vector<Flag> own, ChannelOptions* channel
 
 // --connect_timeout, for programs that keep running (ValidateConnectTimeout).
 Flag ConnectTimeoutFlag(absl::Duration* timeout);
+
+// --mirrors, for programs that follow the rounds (ValidateMirrors, ChosenMirrors).
+Flag MirrorsFlag(std::vector<std::string>* mirrors);
 
 }  // namespace distro

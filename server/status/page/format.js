@@ -30,6 +30,15 @@ export const loss = (value) => value == null ? NONE : value.toFixed(3);
 export const percent = (value) => value == null ? NONE : `${Math.round(100 * value)} %`;
 export const factor = (less, more) => less && more ? `${digits(more / less)} ×` : NONE;
 
+// What share of their results and snapshots these workers have from mirrors, after `lead`; '' in a run without mirrors.
+export function fromMirrors(workers, lead = '') {
+  const sum = (key) => workers.reduce((all, worker) => all + (worker[key] ?? 0), 0);
+  const bytes = sum('mirror_bytes'), failures = sum('mirror_failures');
+  if (!bytes && !failures) return '';
+  const failed = failures ? `, failed requests: ${count(failures)}` : '';
+  return `${lead}${percent(bytes / Math.max(1, sum('received_bytes') + sum('received_snapshot_bytes')))} from mirrors${failed}`;
+}
+
 export function seconds(value) {
   if (value == null) return NONE;
   if (value < 0.0995) return `${Math.max(1, Math.round(1000 * value))}${JOIN}ms`;

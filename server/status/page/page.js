@@ -90,7 +90,8 @@ function showBytes(report) {
 }
 
 function showAggregator(report) {
-  const {readiness, totals, bytes, round} = report;
+  const {readiness, totals, bytes, round, workers} = report;
+  const fromMirrors = format.fromMirrors(workers);
   at('checks').replaceChildren(...readiness.checks.map((check) => {
     const item = document.createElement('li');
     item.className = check.ok ? '' : 'bad';
@@ -99,7 +100,7 @@ function showAggregator(report) {
   }));
   const facts = [
     ['updates, in all', format.bytes(bytes.received_update_bytes)], ['results, in all', format.bytes(bytes.sent_result_bytes)],
-    ['updates rejected', format.count(totals.updates_rejected)], ['hash mismatches', format.count(totals.state_hash_mismatches)],
+    ...(fromMirrors ? [['workers receive', fromMirrors]] : []), ['updates rejected', format.count(totals.updates_rejected)], ['hash mismatches', format.count(totals.state_hash_mismatches)],
     ...(totals.sign_agreement_ratio == null ? [] : [['signs agree', format.percent(totals.sign_agreement_ratio)]]), ['newest snapshot', `round ${format.count(round.snapshot_round)}`],
     ['round log', format.bytes(totals.log_bytes)], ['disk free', format.bytes(totals.disk_free_bytes)]];
   at('facts').replaceChildren(...facts.flatMap(([name, value]) => {

@@ -12,7 +12,8 @@ const COLUMNS = [
   {key: 'up', title: 'Up', label: 'up', from: 1, value: (w) => w.up_goodput, text: (w) => format.rate(w.up_goodput),
     help: (w) => `while sending; ${format.rate(w.up_bytes_per_second)} over all time, ${format.bytes(w.sent_bytes)} in all`},
   {key: 'down', title: 'Down', label: 'down', from: 1, value: (w) => w.down_goodput, text: (w) => format.rate(w.down_goodput),
-    help: (w) => `while receiving; ${format.rate(w.down_bytes_per_second)} over all time, ${format.bytes(w.received_bytes)} in all`},
+    help: (w) => `while receiving; ${format.rate(w.down_bytes_per_second)} over all time, ${format.bytes(w.received_bytes)} in all${
+      format.fromMirrors([w], ', of results and snapshot ')}`},
   {key: 'network', title: 'Network time', label: 'network', from: -1, value: network, text: (w) => format.percent(network(w)),
     help: (w) => `of the training thread: upload ${format.percent(w.upload_ratio)}, waiting for others ${
       format.percent(w.wait_ratio)}, download ${format.percent(w.download_ratio)}`},

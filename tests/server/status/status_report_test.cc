@@ -72,6 +72,25 @@ TEST_F(StatusReportTest, NumbersThatAreNotKnownOrNotFiniteAreNull) {
   EXPECT_TRUE(shown["bytes"]["up"].is_null());
 }
 
+TEST_F(StatusReportTest, SaysWhatCameFromMirrors) {
+  AddWorker({.name = "a", .state = v1::MEMBER_STATE_ACTIVE});
+  EXPECT_TRUE(Report()["workers"][0]["mirror_bytes"].is_null());
+  auto telemetry = std::make_shared<v1::WorkerTelemetry>();
+  telemetry->set_received_bytes(70);
+  telemetry->mutable_transfer()->set_received_snapshot_bytes(30);
+  telemetry->mutable_transfer()->set_mirror_bytes(60);
+  telemetry->mutable_transfer()->set_mirror_failures(2);
+  WorkerReport report;
+  report.worker = "a";
+  report.telemetry = telemetry;
+  facts_.reports.push_back(report);
+  const nlohmann::json row = Report()["workers"][0];
+  EXPECT_EQ(row["received_bytes"], 70);
+  EXPECT_EQ(row["received_snapshot_bytes"], 30);
+  EXPECT_EQ(row["mirror_bytes"], 60);
+  EXPECT_EQ(row["mirror_failures"], 2);
+}
+
 TEST_F(StatusReportTest, BytesAreComparedWithGradientsOfTheSameModel) {
   const nlohmann::json bytes = Report()["bytes"];
   EXPECT_EQ(bytes["gradient"], 4 * run_.layout->elements());

@@ -38,6 +38,10 @@ TEST(ArchiverOptionsTest, NamesTheFlagThatIsWrong) {
       {"--threads", [](ArchiverOptions& o) { o.threads = 0; }},
       {"--threads", [](ArchiverOptions& o) { o.threads = 1025; }},
       {"--connect_timeout", [](ArchiverOptions& o) { o.connect_timeout = -absl::Seconds(1); }},
+      {"--mirrors",
+       [](ArchiverOptions& o) {
+         o.mirrors = {"http://m", "none"};
+       }},
       {"--http", [](ArchiverOptions& o) { o.http = "nowhere"; }},
   };
   for (const auto& [flag, spoil] : kFaults) {

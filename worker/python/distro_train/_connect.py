@@ -7,7 +7,7 @@ import os
 import pathlib
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -47,6 +47,7 @@ def connect(
     timeout: float | None = None,
     on_round: Callable[[dict[str, Any]], None] | None = None,
     data_mesh: DeviceMesh | None = None,
+    mirrors: Sequence[str] | None = None,
 ) -> Run:
     """Joins the run of an aggregator and loads its newest parameters into `model`.
 
@@ -79,6 +80,8 @@ def connect(
     on_round     called after each round with the readings of Run.summary: on_round=wandb.log
     data_mesh    the processes that read different samples, such as mesh["dp"]; the others, of tensor
                  parallelism or a pipeline, read the same. None: all read different ones
+    mirrors      URLs to fetch results and the snapshot from, []: from the aggregator alone; None:
+                 those that the aggregator names
 
     In a process of `distro-train local` the run is the one on this machine, and this worker has a name and
     a state_dir of its own.
@@ -125,6 +128,7 @@ def connect(
                 "name": name or "",
                 "state_dir": state_dir or "",
                 "fingerprint": said or "",
+                "mirrors": _text_of_mirrors(mirrors),
                 "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
             }
             trained = named if sharded is None else sharded.wholes
@@ -156,6 +160,13 @@ def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
             'None, for a run with "data_fingerprint": "any"'
         )
     return text
+
+
+def _text_of_mirrors(mirrors: Sequence[str] | None) -> str:
+    """As distro-worker's --mirrors. ValueError: a text in place of a list."""
+    if isinstance(mirrors, str):
+        raise ValueError(f"mirrors: {mirrors!r} is no list: give [{mirrors!r}]")
+    return "" if mirrors is None else ",".join(mirrors) or "none"
 
 
 def _name_of_tokenizer(tokenizer: str) -> str:

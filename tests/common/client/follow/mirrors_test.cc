@@ -21,6 +21,7 @@ namespace {
 using absl::StatusCode;
 using testing::BuildRound;
 using testing::BuiltRound;
+using ::testing::ElementsAre;
 
 // A mirror that gives what a test puts there. Thread-safe.
 class FakeMirror {
@@ -93,6 +94,13 @@ class MirrorsTest : public FollowTest {
 };
 
 const std::string MirrorsTest::kBytes = std::string(100000, 'r');
+
+TEST(ChosenMirrorsTest, AreTheUsersOrThoseOfTheAggregator) {
+  EXPECT_THAT(ChosenMirrors({}, {"http://a"}), ElementsAre("http://a"));
+  EXPECT_THAT(ChosenMirrors({"http://b", "http://c"}, {"http://a"}),
+              ElementsAre("http://b", "http://c"));
+  EXPECT_THAT(ChosenMirrors({"none"}, {"http://a"}), ElementsAre());
+}
 
 TEST_F(MirrorsTest, GiveTheObject) {
   first_.Put(path_, kBytes);
@@ -217,7 +225,7 @@ TEST_F(MirrorsTest, AreUrlsOrNone) {
        {std::vector<std::string>{"a"}, {"none", "http://a"}, {"http://a", ""}}) {
     const absl::Status status = ValidateMirrors(wrong);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_TRUE(absl::StrContains(status.message(), "--mirrors")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), " is not http://HOST")) << status;
   }
 }
 
