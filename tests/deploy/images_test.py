@@ -15,7 +15,7 @@ from charts import CHART, MONITORING, SOURCE, objects, read_values, render
 
 DOCKER = SOURCE / "docker"
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
-COMPOSE = DOCKER / "compose.yaml"
+COMPOSE, MIRROR = DOCKER / "compose.yaml", DOCKER / "compose.mirror.yaml"
 TOOLS = pathlib.Path(sys.executable).parent
 by_name = {"ids": lambda p: p.name.removesuffix(".Dockerfile")}
 
@@ -99,21 +99,29 @@ def test_sees_what_build_lacks(tmp_path):
 
 
 def test_compose_schema(tmp_path):
-    assert compose_problems(COMPOSE).returncode == 0, compose_problems(COMPOSE).stdout
+    for file in (COMPOSE, MIRROR):
+        assert compose_problems(file).returncode == 0, compose_problems(file).stdout
     bad = tmp_path / "compose.yaml"
     bad.write_text(COMPOSE.read_text().replace("stop_grace_period", "stop_grace"))
     assert compose_problems(bad).returncode == 1
 
 
-def services():
-    return yaml.safe_load(COMPOSE.read_text())["services"]
+def services(file=COMPOSE):
+    return yaml.safe_load(file.read_text())["services"]
 
 
 def test_compose_has_the_whole_run():
     assert set(services()) == {"aggregator", "create-run", "archiver", "worker-1", "worker-2", "prometheus", "grafana"}
-    for name, service in services().items():
+    for name, service in {**services(), "mirror": services(MIRROR)["mirror"]}.items():
         assert service["cap_drop"] == ["ALL"] and service["read_only"] and service["security_opt"] == ["no-new-privileges:true"], name
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
+
+
+def test_mirror_of_compose_adds_to_the_aggregator():
+    plain, mirrored = (services(file)["aggregator"]["command"] for file in (COMPOSE, MIRROR))
+    assert mirrored[:len(plain)] == plain
+    assert mirrored[len(plain):] == ["--objects=[::]:7704", "--mirrors=http://mirror:8080"]
+    assert 'host = "aggregator"' in (CHART / "files/objects.vcl").read_text() and 'port = "7704"' in (CHART / "files/objects.vcl").read_text()
 
 
 def test_compose_names_the_images_of_the_dockerfiles():
@@ -124,7 +132,7 @@ def test_compose_names_the_images_of_the_dockerfiles():
 
 def test_compose_mounts_files_of_the_checkout():
     """Those that generate_dashboards writes must be there before; otherwise Compose would make empty folders in their places."""
-    volumes = [v for s in services().values() for v in s.get("volumes", [])]
+    volumes = [v for s in [*services().values(), services(MIRROR)["mirror"]] for v in s.get("volumes", [])]
     generated = [v for v in volumes if isinstance(v, dict)]
     assert [v["source"] for v in generated] == [f"../helm/distro-monitoring/{name}" for name in ("rules", "consoles", "dashboards")]
     assert all(v["type"] == "bind" and v["read_only"] and v["bind"] == {"create_host_path": False} for v in generated)
