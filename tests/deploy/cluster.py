@@ -3,6 +3,7 @@
     KUBECONFIG            the cluster; its nodes have the images, and pod and service addresses answer from this machine
     DISTRO_IMAGE_PREFIX   for example localhost/distro: PREFIX/aggregator, PREFIX/tools and PREFIX/worker-cpu are run
     DISTRO_IMAGE_TAG      their tag; default: test
+    DISTRO_VARNISH_IMAGE  optional: Varnish for the mirror of the chart, which is not started without
     DISTRO_BIN            distroctl and distro-worker of the same build
 """
 import os

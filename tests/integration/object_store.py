@@ -17,7 +17,7 @@ class ObjectStore:
     "stall"    nothing is done until release()
     """
 
-    def __init__(self):
+    def __init__(self, host="127.0.0.1"):
         self.lock = threading.Lock()
         self.objects = {}  # key -> (bytes, {header: value})
         self.parts = {}  # upload -> {number: bytes}
@@ -45,8 +45,8 @@ class ObjectStore:
             def handle_error(self, *_):  # clients end their connections as they like
                 pass
 
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.server = Server((host, 0), Handler)
+        self.url = "http://%s:%d" % self.server.server_address
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def environment(self):
