@@ -137,6 +137,11 @@ def test_bucket_has_two_pods_of_which_one_waits():
     assert container["envFrom"] == [{"secretRef": {"name": "distro-bucket"}}]
     assert {"name": "AWS_ENDPOINT_URL_S3", "value": "https://store.example"} in container["env"]
     assert find(listed, "NetworkPolicy")["spec"]["egress"] == [{}]
+    (apart,) = pod_spec(workload)["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert apart["podAffinityTerm"]["labelSelector"]["matchLabels"] == workload["spec"]["selector"]["matchLabels"]
+    assert apart["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+    own = {"podAffinity": {}}
+    assert pod_spec(find(render({**charts.INSECURE, **BUCKET, "replicaCount": 2, "affinity": own}), "StatefulSet"))["affinity"] == own
     for endpoint in find(listed, "ServiceMonitor")["spec"]["endpoints"]:
         assert endpoint["relabelings"][0]["action"] == "keep"
 
@@ -145,6 +150,7 @@ def test_one_pod_on_a_bucket_does_not_wait():
     container = pod_spec(find(render({**charts.INSECURE, **BUCKET}), "StatefulSet"))["containers"][0]
     assert "--log=s3://runs/demo" in container["args"] and "--standby" not in container["args"]
     assert "env" not in container
+    assert "affinity" not in pod_spec(find(render({**charts.INSECURE, **BUCKET}), "StatefulSet"))
 
 
 def test_mirror_is_between_the_aggregator_and_its_clients():
