@@ -10,9 +10,10 @@ Store, workers and aggregator share the machine's cores.
 import argparse
 import pathlib
 import sys
+import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path.insert(0, str(HERE))
 import load_run  # noqa: E402
 
 HEADER = "| W | K | log | result MB | rounds/s | writing the log, s a round | aggregator CPU s a round |"
@@ -32,14 +33,14 @@ def measure(build, workers, kept, rounds, flags):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder with distro-aggregator and aggregator_load")
-    parser.add_argument("--log", required=True, help="s3://BUCKET/PREFIX; a folder for each row is made below it")
+    parser.add_argument("--log", required=True, help="s3://BUCKET/PREFIX; each run has a folder of its own below it")
     parser.add_argument("--workers", nargs="+", type=int, default=[8, 32], help="W (default: 8 and 32)")
     parser.add_argument("--kept", type=int, default=32, help="K (default: 32)")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default: 3)")
     args = parser.parse_args()
     load_run.print_head(HEADER)
     for workers in args.workers:
-        for name, flags in (("folder", ()), ("bucket", ("--log", f"{args.log}/{workers}"))):
+        for name, flags in (("folder", ()), ("bucket", ("--log", f"{args.log}/{uuid.uuid4()}"))):
             print(f"| {workers} | {args.kept} | {name} " + measure(args.build / "bin", workers, args.kept, args.rounds, flags), flush=True)
 
 

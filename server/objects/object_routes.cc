@@ -23,19 +23,21 @@ class SentContent final : public HttpContent {
  public:
   using Reader = std::function<absl::StatusOr<std::string>(uint64_t offset, uint64_t size)>;
 
-  SentContent(uint64_t bytes, Reader read, TransferKind kind, TransferObserver* observer)
-      : bytes_(bytes), read_(std::move(read)), kind_(kind), observer_(observer) {}
+  SentContent(uint64_t bytes, Reader read, TransferKind kind, const ObjectSources& sources)
+      : bytes_(bytes), read_(std::move(read)), kind_(kind), sources_(sources) {}
   uint64_t bytes() const override { return bytes_; }
   absl::StatusOr<std::string> Read(uint64_t offset, uint64_t size) const override {
-    observer_->OnSent(kind_, size);
-    return read_(offset, size);
+    sources_.transfers->OnSent(kind_, size);
+    absl::StatusOr<std::string> read = read_(offset, size);
+    if (!read.ok()) sources_.log->Warning("object broken off", {{"error", read.status()}});
+    return read;
   }
 
  private:
   const uint64_t bytes_;
   const Reader read_;
   const TransferKind kind_;
-  TransferObserver* const observer_;
+  const ObjectSources sources_;
 };
 
 using Content = std::shared_ptr<const HttpContent>;
@@ -45,8 +47,10 @@ absl::StatusOr<Content> FindResult(const ObjectSources& sources, const RoundMana
   auto reader = std::make_shared<ResultReader>(
       place.segment, [&manager, place, sha256] { return manager.FindResult(place, sha256); });
   DISTRO_ASSIGN_OR_RETURN(const uint64_t bytes, reader->Open());
+  if (reader->record() != nullptr)
+    DISTRO_RETURN_IF_ERROR(manager.VerifyResult(place, reader->record()));
   const auto read = [reader](uint64_t offset, uint64_t size) { return reader->Read(offset, size); };
-  return std::make_shared<SentContent>(bytes, read, TransferKind::kResult, sources.transfers);
+  return std::make_shared<SentContent>(bytes, read, TransferKind::kResult, sources);
 }
 
 absl::StatusOr<Content> FindSnapshot(const ObjectSources& sources, const SnapshotTransfers& stored,
@@ -55,8 +59,7 @@ absl::StatusOr<Content> FindSnapshot(const ObjectSources& sources, const Snapsho
   DISTRO_ASSIGN_OR_RETURN(LogFile opened, LogFile::Open(found.path));
   auto file = std::make_shared<const LogFile>(std::move(opened));
   const auto read = [file](uint64_t offset, uint64_t size) { return file->ReadAt(offset, size); };
-  return std::make_shared<SentContent>(found.size_bytes, read, TransferKind::kSnapshot,
-                                       sources.transfers);
+  return std::make_shared<SentContent>(found.size_bytes, read, TransferKind::kSnapshot, sources);
 }
 
 absl::StatusOr<Content> Find(const ObjectSources& sources, const ObjectName& name) {

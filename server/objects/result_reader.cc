@@ -5,22 +5,27 @@
 namespace distro::server {
 
 absl::StatusOr<uint64_t> ResultReader::Open() {
-  DISTRO_ASSIGN_OR_RETURN(const Found found, find_());
-  if (const auto* const open = std::get_if<SharedBytes>(&found)) {
-    open_ = *open;
-    return (*open)->size();
-  }
-  record_ = std::get<std::shared_ptr<const StoredRecord>>(found);
-  return record_->payload_bytes(segment_);
+  DISTRO_ASSIGN_OR_RETURN(const SharedBytes open, FindAgain());
+  return open != nullptr ? open->size() : record_->payload_bytes(segment_);
 }
 
 absl::StatusOr<std::string> ResultReader::Read(uint64_t offset, uint64_t size) {
-  if (record_ == nullptr) {
-    if (const SharedBytes open = open_.lock()) return open->substr(offset, size);
-    DISTRO_RETURN_IF_ERROR(Open().status());
-    if (record_ == nullptr) return absl::UnavailableError("the result was made again");
+  SharedBytes open = open_.lock();
+  if (open == nullptr && record_ == nullptr) {
+    DISTRO_ASSIGN_OR_RETURN(open, FindAgain());
   }
+  if (open != nullptr) return open->substr(offset, size);
   return record_->Read(segment_, offset, size);
+}
+
+absl::StatusOr<SharedBytes> ResultReader::FindAgain() {
+  DISTRO_ASSIGN_OR_RETURN(const Found found, find_());
+  if (const auto* const open = std::get_if<SharedBytes>(&found)) {
+    open_ = *open;
+    return *open;
+  }
+  record_ = std::get<std::shared_ptr<const StoredRecord>>(found);
+  return SharedBytes();
 }
 
 }  // namespace distro::server

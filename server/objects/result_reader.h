@@ -30,8 +30,13 @@ class ResultReader {
   absl::StatusOr<uint64_t> Open();
   // Requires Open and a range within the result. The statuses of `find` and of a record.
   absl::StatusOr<std::string> Read(uint64_t offset, uint64_t size);
+  // The record that it reads; null while the round is open.
+  const std::shared_ptr<const StoredRecord>& record() const { return record_; }
 
  private:
+  // Sets open_ or record_; returns the bytes of the former, else null.
+  absl::StatusOr<SharedBytes> FindAgain();
+
   const SegmentId segment_;
   const Find find_;
   std::weak_ptr<const std::string> open_;

@@ -74,10 +74,14 @@ class RoundManager {
       const v1::SubscribeRoundsRequest& request);
 
   // A segment's result by its SHA-256: its bytes, of the open round, or its record, whose payload
-  // was verified. NotFound: there is none. FailedPrecondition: it was pruned. DataLoss "damaged".
-  // Other errors: of the disk.
+  // is not verified. NotFound: there is none. FailedPrecondition: it was pruned. DataLoss
+  // "damaged". Other errors: of the disk.
   using FoundResult = std::variant<SharedBytes, std::shared_ptr<const StoredRecord>>;
   absl::StatusOr<FoundResult> FindResult(const RoundPlace& place, absl::string_view sha256) const;
+  // Reads a segment's payload of a record that FindResult gave. DataLoss "damaged". Other errors:
+  // of the disk.
+  absl::Status VerifyResult(const RoundPlace& place,
+                            std::shared_ptr<const StoredRecord> record) const;
 
   // Takes the state hashes of an archiver's replay. FailedPrecondition: another run, "diverged".
   // InvalidArgument: a round ahead of the log, or as Integrity::CheckReport.

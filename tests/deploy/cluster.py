@@ -1,6 +1,6 @@
 """The cluster that tests run in, where the environment names one:
 
-    KUBECONFIG            the cluster; its nodes have the images, and pod and service addresses answer from this machine
+    KUBECONFIG            the cluster; its nodes have the images, and pod and service addresses answer from this machine, which pods reach
     DISTRO_IMAGE_PREFIX   for example localhost/distro: PREFIX/aggregator, PREFIX/tools and PREFIX/worker-cpu are run
     DISTRO_IMAGE_TAG      their tag; default: test
     DISTRO_VARNISH_IMAGE  optional: Varnish for the mirror of the chart, which is not started without

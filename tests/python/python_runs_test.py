@@ -84,12 +84,13 @@ class PythonRunsTest(ProcessTest):
         self.addCleanup(dead.close)
         aggregator = self.workspace.create_run("--objects", objects, "--mirrors", "http://%s:%d" % dead.getsockname(),
                                                rounds=12, start_workers=2, min_workers=2)
-        native = self.workspace.start_worker("native", aggregator.grpc, "--mirrors", "none")
-        python = self.llama("python", aggregator, "--mirror", f"http://{objects}")
-        self.finish([native, python])
-        readings = python.summary()
+        nearer = self.llama("nearer", aggregator, "--mirror", f"http://{objects}")
+        none = self.llama("none", aggregator, "--no_mirrors")
+        self.finish([nearer, none])
+        readings = nearer.summary()
         self.assertEqual(readings["mirror_failures"], 0)
         self.assertGreater(readings["mirror_bytes"], readings["received_payload_bytes"], "the snapshot too")
+        self.assertEqual((none.summary()["mirror_bytes"], none.summary()["mirror_failures"]), (0, 0))
 
     def test_knows_its_step_in_extended_run(self):
         aggregator = self.workspace.create_run(rounds=30, start_workers=2, min_workers=2, local_steps=2)

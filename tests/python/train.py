@@ -59,6 +59,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--frozen", action="store_true", help="a Llama of which only a part is trained")
     parser.add_argument("--no_fingerprint", action="store_true")
+    parser.add_argument("--no_mirrors", action="store_true")
     parser.add_argument("--schedule", action="store_true", help="halve the rate of --sgd every fifth step")
     parser.add_argument("--mistake", choices=("no_backward", "replaced", "scheduled", "other_base"), help="of a program")
     parser.add_argument("--loader_workers", type=int, default=0, help="processes of a DataLoader that is read after each round")
@@ -77,7 +78,7 @@ def main():
                               server_name=args.server_name, token=args.token, name=args.name,
                               insecure=args.ca is None and args.invite is None, model=model, state_dir=args.state_dir,
                               fingerprint=None if args.no_fingerprint else text, tokenizer=args.tokenizer,
-                              mirrors=args.mirror and [args.mirror],
+                              mirrors=[] if args.no_mirrors else args.mirror and [args.mirror],
                               on_round=lambda readings: told.append(readings["next_round"])) as run:
         optimizer = distro_train.Optimizer(run, sgd if args.sgd else None)
         moments = len(optimizer.state_dict().get("parts", [{"state": {}}])[0]["state"])

@@ -16,7 +16,10 @@ constexpr uint64_t kMuchBytes = 16 << 20;  // of a snapshot, in one response
 }  // namespace
 
 absl::Status ValidateMirrors(const std::vector<std::string>& urls) {
-  if (urls.size() == 1 && urls[0] == kNoMirrors) return absl::OkStatus();
+  if (std::ranges::count(urls, kNoMirrors) > 0) {
+    return urls.size() == 1 ? absl::OkStatus()
+                            : absl::InvalidArgumentError("none: give it alone, without URLs");
+  }
   for (const std::string& url : urls) DISTRO_RETURN_IF_ERROR(ParseHttpUrl(url).status());
   return absl::OkStatus();
 }
@@ -118,6 +121,7 @@ absl::Status Mirrors::Append(const v1::SnapshotInfo& snapshot, PartFile* part) {
     if (offset < part->size())
       piece.remove_prefix(std::min<uint64_t>(piece.size(), part->size() - offset));
     disk = part->Append(piece);
+    follower_.meter->AddSnapshot(piece.size());
     Arrived(piece.size());
     return disk.ok() ? absl::OkStatus() : absl::CancelledError("disk");
   };
@@ -126,7 +130,6 @@ absl::Status Mirrors::Append(const v1::SnapshotInfo& snapshot, PartFile* part) {
       const absl::Duration begin = now();
       const uint64_t had = part->size();
       const absl::Status status = client.Get(path, had, take);
-      follower_.meter->AddSnapshot(part->size() - had);
       follower_.meter->AddBulk(part->size() - had, now() - begin);
       if (absl::IsCancelled(status)) return status;
       // A cache may end a long response: one that gave much is asked again.

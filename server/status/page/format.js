@@ -36,7 +36,7 @@ export function fromMirrors(workers, lead = '') {
   const bytes = sum('mirror_bytes'), failures = sum('mirror_failures');
   if (!bytes && !failures) return '';
   const failed = failures ? `, failed requests: ${count(failures)}` : '';
-  return `${lead}${percent(bytes / Math.max(1, sum('received_bytes') + sum('received_snapshot_bytes')))} from mirrors${failed}`;
+  return `${lead}${percent(Math.min(1, bytes / Math.max(1, sum('received_bytes') + sum('received_snapshot_bytes'))))} from mirrors${failed}`;
 }
 
 export function seconds(value) {

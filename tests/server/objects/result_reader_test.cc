@@ -1,5 +1,10 @@
 #include "server/objects/result_reader.h"
 
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
 namespace distro::server {

@@ -163,10 +163,12 @@ def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:
 
 
 def _text_of_mirrors(mirrors: Sequence[str] | None) -> str:
-    """As distro-worker's --mirrors. ValueError: a text in place of a list."""
-    if isinstance(mirrors, str):
-        raise ValueError(f"mirrors: {mirrors!r} is no list: give [{mirrors!r}]")
-    return "" if mirrors is None else ",".join(mirrors) or "none"
+    """As distro-worker's --mirrors. ValueError: no list of URLs."""
+    if mirrors is None:
+        return ""
+    if isinstance(mirrors, (str, bytes)) or not all(isinstance(url, str) and url and "," not in url for url in mirrors):
+        raise ValueError(f"mirrors: {mirrors!r} is no list of URLs: give one such as ['https://mirror.example']")
+    return ",".join(mirrors) or "none"
 
 
 def _name_of_tokenizer(tokenizer: str) -> str:

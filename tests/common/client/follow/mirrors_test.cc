@@ -225,7 +225,9 @@ TEST_F(MirrorsTest, AreUrlsOrNone) {
        {std::vector<std::string>{"a"}, {"none", "http://a"}, {"http://a", ""}}) {
     const absl::Status status = ValidateMirrors(wrong);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_TRUE(absl::StrContains(status.message(), " is not http://HOST")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(),
+                                  wrong[0] == "none" ? "give it alone" : " is not http://HOST"))
+        << status;
   }
 }
 
@@ -258,6 +260,24 @@ TEST_F(MirroredSnapshotTest, ComesFromTheMirror) {
   EXPECT_EQ(Written(), kBytes);
   EXPECT_TRUE(aggregator_.state().downloads.empty());
   EXPECT_EQ(meter_.stats(absl::ZeroDuration()).received_snapshot_bytes, kBytes.size());
+}
+
+TEST_F(MirroredSnapshotTest, CountsItsBytesAsTheyArrive) {
+  const std::string bytes(4 << 20, 's');
+  const Sha256Digest sha256 = Sha256(bytes);
+  snapshot_.set_size_bytes(bytes.size());
+  snapshot_.set_sha256(sha256.data(), sha256.size());
+  first_.Put(ObjectPath({.run_id = "run-1", .sha256 = snapshot_.sha256()}), bytes);
+  bool in_the_middle = false;
+  const auto look = [&] {
+    const TransferStats stats = meter_.stats(absl::ZeroDuration());
+    EXPECT_EQ(stats.received_snapshot_bytes, stats.mirror_bytes);
+    in_the_middle |= stats.mirror_bytes > 0 && stats.mirror_bytes < bytes.size();
+    return false;
+  };
+  Mirrors mirrors(client_, {.run_id = "run-1", .urls = {first_.url()}}, look);
+  ASSERT_TRUE(FetchSnapshot(client_, connection_.get(), snapshot_, path_, &mirrors).ok());
+  EXPECT_TRUE(in_the_middle);
 }
 
 TEST_F(MirroredSnapshotTest, ComesFromTheAggregatorWhereTheMirrorHasNone) {
