@@ -35,7 +35,7 @@ class ResultReader {
 
  private:
   // Sets open_ or record_; returns the bytes of the former, else null.
-  absl::StatusOr<SharedBytes> FindAgain();
+  absl::StatusOr<SharedBytes> Locate();
 
   const SegmentId segment_;
   const Find find_;

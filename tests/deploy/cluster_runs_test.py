@@ -98,7 +98,9 @@ def test_watches_runs(world):
     rules = prometheus.rules()
     assert [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"] == []
     assert {(labels["run"], labels["instance"]) for labels, _ in prometheus.query('up{job="distro-aggregator"}')} == {("demo", "demo-distro")}
-    assert not {(name, where) for name, where in alerts(prometheus) if name in ("DistroAggregatorDown", "DistroArchiverDown")}
+    down = ("DistroAggregatorDown", "DistroArchiverDown")
+    wait_for(lambda: not {name for name, _ in alerts(prometheus)}.intersection(down), "what was pending before their first samples is over")
+    assert prometheus.query(f'count_over_time(ALERTS{{alertstate="firing",alertname=~"{"|".join(down)}"}}[1h])') == []
 
 
 def test_series_stay_when_the_pod_moves(world):
