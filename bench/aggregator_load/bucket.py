@@ -22,11 +22,8 @@ LIMIT_SECONDS = 280
 
 def measure(build, workers, kept, rounds, flags):
     with load_run.Load(build, workers, rounds + 1, 0, method="deltas", kept_per_block=kept, flags=flags) as load:
-        pid = load.aggregator.child.pid
-        before = load_run.cpu_seconds(pid)
-        seen = load.result([load.start()], LIMIT_SECONDS)
+        seen, cpu = load.measure(lambda: [load.start()], LIMIT_SECONDS)
         writing = load.aggregator.metric("distro_aggregator_phase_seconds_total", phase="log") / len(seen)
-        cpu = (load_run.cpu_seconds(pid) - before) / len(seen)
         return (f"| {seen[-1]['result_bytes'] / 1e6:.1f} | {1 / load_run.seconds_a_round(seen):.3f} | {writing:.2f} | {cpu:.2f} |")
 
 

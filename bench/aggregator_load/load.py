@@ -53,11 +53,8 @@ def floor_seconds(build, space, workers, up, down, rounds):
 
 def measure(build, workers, keep, rounds, recorded=None, **layout):
     with load_run.Load(build, workers, rounds + 1, keep, recorded, **layout) as load:
-        pid = load.aggregator.child.pid
-        before = load_run.cpu_seconds(pid)
-        seen = load.result([load.start()], LIMIT_SECONDS)
-        cpu = (load_run.cpu_seconds(pid) - before) / len(seen)
-        peak = load_run.peak_bytes(pid)
+        seen, cpu = load.measure(lambda: [load.start()], LIMIT_SECONDS)
+        peak = load_run.peak_bytes(load.aggregator.child.pid)
         busy = [load.aggregator.metric("distro_aggregator_phase_seconds_total", phase=phase) / len(seen) for phase in PHASES]
         at_server = load_run.result_latency(load.aggregator)
         up, down = load_run.update_bytes(load.aggregator, workers, len(seen)), seen[-1]["result_bytes"]

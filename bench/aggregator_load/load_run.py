@@ -100,6 +100,13 @@ class Load:
                    "--first", first, "--blocks", self.blocks, *self.updates]
         return self.space.start(f"load-{first}", command)
 
+    def measure(self, start, limit):
+        """The rounds of the clients that `start` starts, and the aggregator's processor seconds for each."""
+        pid = self.aggregator.child.pid
+        before = cpu_seconds(pid)
+        seen = self.result(start(), limit)
+        return seen, (cpu_seconds(pid) - before) / len(seen)
+
     def result(self, clients, limit):
         """Waits for the clients to end. Returns their rounds, merged."""
         for client in clients:

@@ -48,14 +48,12 @@ def measure(build, workers, mirrored, far):
                                                  kept_per_block=KEPT, listen=listen, flags=flags))
         if mirrored:
             load.space.start_varnish(objects, address)
-        pid = load.aggregator.child.pid
-        before = load_run.cpu_seconds(pid)
-        if far:
-            clients = [load.start(first=i, count=1, prefix=link.prefix) for i, link in enumerate(far)]
-        else:
-            clients = [load.start()]
-        seen = load.result(clients, LIMIT_SECONDS)
-        cpu = (load_run.cpu_seconds(pid) - before) / len(seen)
+
+        def start():
+            if far:
+                return [load.start(first=i, count=1, prefix=link.prefix) for i, link in enumerate(far)]
+            return [load.start()]
+        seen, cpu = load.measure(start, LIMIT_SECONDS)
         sent = load.aggregator.metric(SENT, kind="result") / len(seen)
     _, lasts = load_run.segment_delays(seen)
     return {"down": seen[-1]["result_bytes"], "seconds": load_run.seconds_a_round(seen), "lasts": lasts, "sent": sent, "cpu": cpu}

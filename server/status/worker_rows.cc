@@ -27,11 +27,11 @@ WorkerFacts FactsOf(const StatusFacts& facts, size_t index) {
 }
 
 json ReadingsOf(const v1::WorkerTelemetry* readings) {
-  if (readings == nullptr)
-    return {{"loss", nullptr},           {"own_evaluation_loss", nullptr},
-            {"tokens", nullptr},         {"sent_bytes", nullptr},
-            {"received_bytes", nullptr}, {"received_snapshot_bytes", nullptr},
-            {"mirror_bytes", nullptr},   {"mirror_failures", nullptr}};
+  if (readings == nullptr) {
+    json unknown = ReadingsOf(&v1::WorkerTelemetry::default_instance());
+    for (json& value : unknown) value = nullptr;
+    return unknown;
+  }
   return {
       {"loss", readings->has_loss() ? json(readings->loss()) : json(nullptr)},
       {"own_evaluation_loss",

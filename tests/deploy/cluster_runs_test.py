@@ -14,12 +14,12 @@ import cluster
 from charts import CHART, MONITORING, SOURCE
 from cluster import BIN, KUBECONFIG, LIMIT, SMALL, kubectl, wait_for
 from cluster_prometheus import ClusterPrometheus, crd
+from cluster_release import MODEL
 
 pytestmark = cluster.needed
 
 NAMESPACES = [f"distro-{name}-{secrets.token_hex(3)}" for name in ("one", "two")]
 WATCH = f"distro-watch-{secrets.token_hex(3)}"
-MODEL = {**json.loads((SOURCE / "examples/demo/config.json").read_text()), "num_hidden_layers": 1}
 RUN = {"name": "two-runs", "rounds": 1000000, "warmup_rounds": 5, "sequence_length": 32, "samples_per_worker": 1, "held_out_fraction": 0,
        "start_workers": 1, "min_workers": 1, "probation_rounds": 0}
 VALUES = {

@@ -121,7 +121,8 @@ def test_mirror_of_compose_adds_to_the_aggregator():
     plain, mirrored = (services(file)["aggregator"]["command"] for file in (COMPOSE, MIRROR))
     assert mirrored[:len(plain)] == plain
     assert mirrored[len(plain):] == ["--objects=[::]:7704", "--mirrors=http://mirror:8080"]
-    assert 'host = "aggregator"' in (CHART / "files/objects.vcl").read_text() and 'port = "7704"' in (CHART / "files/objects.vcl").read_text()
+    rules = (CHART / "files/objects.vcl").read_text()
+    assert 'host = "aggregator"' in rules and 'port = "7704"' in rules
 
 
 def test_compose_names_the_images_of_the_dockerfiles():

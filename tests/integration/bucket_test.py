@@ -330,11 +330,13 @@ class KilledTest(BucketTest):
     def test_at_a_request_in_many(self):
         """SIGKILL before and after what a request does; another machine goes on. All requests of a run: DISTRO_TEST_EVERY=1."""
         every = int(os.environ.get("DISTRO_TEST_EVERY", 23))
-        for kills, (number, fault) in enumerate((number, fault) for number in itertools.count(0, every) for fault in ("cut", "lose")):
+        moments = ((number, fault) for number in itertools.count(0, every) for fault in ("cut", "lose"))
+        for kills, (number, fault) in enumerate(moments):
             with self.subTest(request=number, fault=fault):
                 self.setUp()
                 if not self.kill_at(number, fault):
-                    return print(f"{kills} kills")
+                    print(f"{kills} kills")
+                    return
 
     def kill_at(self, number, fault):
         """Whether the run has so many requests."""
