@@ -93,9 +93,11 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("window", 1, 10000, &s.window);
   reader.Take("k", 1, 4096, &s.k);
   reader.Take("beta", 0, 1, &s.beta);
+  reader.Take("beta_end", 0, 1, &s.beta_end);
   reader.Take("alpha", 0, 1000, &s.alpha);
   reader.Take("divisor", {"senders", "all"}, &s.divisor);
   reader.Take("rho", 0, 1, &s.rho);
+  reader.Take("rho_end", 0, 1, &s.rho_end);
   reader.Take("keep", 0, 4096, &s.keep);
   reader.Take("cap_growth", 0, 256, &s.cap_growth);
   reader.Take("overlap", 0, 10000, &s.overlap);
@@ -127,6 +129,8 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("nesterov", 0, 1, &s.nesterov);
   reader.Take("alpha_end", 0, 10, &s.alpha_end);
   reader.Take("decay_in_update", &s.decay_in_update);
+  reader.Take("slow", 0, 1, &s.slow);
+  reader.Take("slow_decay", 0, 1, &s.slow_decay);
   reader.Take("norm_clip", 0, 1000, &s.norm_clip);
   DISTRO_RETURN_IF_ERROR(reader.Finish());
   if (s.overlap > s.window)

@@ -18,9 +18,11 @@ struct DeltasSettings {
   int window = 1;                   // H: inner steps a round
   int k = 32;                       // K
   double beta = 0.8;                // decay of the error buffer a round
+  double beta_end = -1;             // beta goes there as the rate goes to 0; below 0: it stays
   double alpha = 1;                 // outer rate
   std::string divisor = "senders";  // or "all"
   double rho = 0;                   // C_min = ceil(N rho), rho to the nearest 256th
+  double rho_end = -1;              // as beta_end
   int keep = 0;                     // K': entries per block of a result; 0: lossless
   int cap_growth = 2;               // codes from the median to the cap; 256: no caps
   int overlap = 0;                  // result t is applied after this many steps of round t + 1
@@ -58,6 +60,8 @@ struct DeltasSettings {
   double nesterov = 0;                // momentum of the outer step
   double alpha_end = 1;               // factor of alpha over the last tenth of the rounds
   bool decay_in_update = false;       // weight decay at the replicas, exact, and none inside
+  double slow = 0;                    // the inner optimizer gets (1 - slow) g + slow v, where
+  double slow_decay = 0.98;           // v <- slow_decay v + (1 - slow_decay) g
   double norm_clip = 0;               // of a delta, in medians of the round's norms; 0: off
 };
 

@@ -57,6 +57,8 @@ class DeltasWorker {
   void CarryOnto(const TensorBuffer& parameters);
 
  private:
+  void MixSlowly();
+
   const DeltasLab& lab_;
   const int index_;
   TensorBuffer error_;
@@ -65,6 +67,7 @@ class DeltasWorker {
   TensorBuffer copy_;  // x
   TensorBuffer end_;   // x as the last window left it, with overlap
   TensorBuffer gradient_;
+  TensorBuffer slow_;  // v of settings.slow
   const HostBackends host_;
   DeltaRule rule_;
   DeltaMessage message_;

@@ -6,9 +6,8 @@
     module_program.py CONFIG.json --threads 2 --aggregator HOST:PORT            as a worker, alone, until the run is done
     torchrun --nproc_per_node 4 module_program.py CONFIG.json ...               the same in four processes, with FSDP2
 
-Prints a line of JSON, in seconds of processor time: `step` of a step, all threads and processes together; as a worker also `ours`, what
-of it other threads of a process than the program's take: gradient norm, clipping, compress, apply, and sending and receiving; and of
-these `kernels`, the time, not processor time, of the phases compress and apply.
+Prints a line of JSON, in seconds of processor time of all threads and processes: `step` of a step, and of that `rest`, from the end of
+backward to the next forward; as a worker also `kernels`, the time, not processor time, of the phases compress and apply.
 """
 import argparse
 import json
@@ -22,50 +21,65 @@ from torch.distributed.fsdp import fully_shard
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from pytorch_llama import Llama  # noqa: E402
-from pytorch_step import adamw, loss_of, train_step  # noqa: E402
+from pytorch_step import adamw, loss_of, take_step  # noqa: E402
 from step import SAMPLES, SEQUENCE, WARM_UPS  # noqa: E402
 
 OUTSIDE = ("weights.0", "weights.1")  # embedding and head
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def processor_seconds():
-    """Of all processes, up to a step that all have made."""
-    seconds = torch.tensor([time.process_time()], dtype=torch.float64)
-    if RANKS > 1:
-        torch.distributed.all_reduce(seconds)
-    return seconds.item()
+class Clock:
+    """Of steps but the first few, in which a process also fetches its memory, threads and libraries."""
+
+    def __init__(self):
+        self.steps = self.rest = 0
+        self.begin = self.rest_begin = None
+
+    def before_forward(self):
+        if self.rest_begin is not None:
+            self.rest += time.process_time() - self.rest_begin
+        if self.steps == WARM_UPS:
+            self.begin, self.rest = time.process_time(), 0
+
+    def after_backward(self):
+        self.rest_begin = time.process_time()
+        self.steps += 1
+
+    def readings(self):
+        """Of all processes; before the forward of a step that is not made."""
+        self.before_forward()
+        seconds = torch.tensor([time.process_time() - self.begin, self.rest], dtype=torch.float64)
+        if RANKS > 1:
+            torch.distributed.all_reduce(seconds)
+        return dict(zip(("step", "rest"), (seconds / (self.steps - WARM_UPS)).tolist()))
 
 
 def plain(model, config, steps):
-    optimizer = adamw(model.parameters())
-    for step in range(WARM_UPS + steps):
-        if step == WARM_UPS:
-            begin = processor_seconds()
-        train_step(model, model, optimizer, torch.randint(config["vocab_size"], (SAMPLES // RANKS, SEQUENCE + 1)))
-    return {"step": (processor_seconds() - begin) / steps}
+    optimizer, clock = adamw(model.parameters()), Clock()
+    for _ in range(WARM_UPS + steps):
+        text = torch.randint(config["vocab_size"], (SAMPLES // RANKS, SEQUENCE + 1))
+        clock.before_forward()
+        loss_of(model, text).backward()
+        clock.after_backward()
+        take_step(model, optimizer)
+    return clock.readings()
 
 
 def as_worker(model, config, aggregator):
     import distro_train
-    def readings():
-        phases = (run.summary() or {}).get("phase_seconds", {"compress": 0, "apply": 0})  # others than rank 0 have none
-        return processor_seconds(), time.thread_time(), phases["compress"] + phases["apply"]
-
-    steps, begin = 0, None
+    clock = Clock()
     with distro_train.connect(aggregator, insecure=True, name="step", model=model, fingerprint=None, state_interval_rounds=0) as run:
         optimizer = distro_train.Optimizer(run, adamw)
         samples = torch.randint(config["vocab_size"], (SAMPLES * 1000, SEQUENCE + 1))
         for text in run.batches(samples, torch.stack):
+            clock.before_forward()
             loss = loss_of(model, text)
             loss.backward()
-            steps += begin is not None
-            if optimizer.step(loss):
-                end = readings()
-                begin = begin or end  # the first round warms up
-        process, program, kernels = ((last - first) / steps for first, last in zip(begin, end))
-        parameters = (run.summary() or {}).get("parameters")
-        return {"step": process, "ours": process - program, "kernels": kernels, "parameters": parameters}
+            clock.after_backward()
+            optimizer.step(loss)
+        readings, summary = clock.readings(), run.summary() or {}  # processes without rank 0's have none
+        kernels = sum(summary.get("phase_seconds", {}).get(phase, 0) for phase in ("compress", "apply"))
+        return readings | {"kernels": kernels / clock.steps, "parameters": summary.get("parameters")}
 
 
 def main():

@@ -3,16 +3,17 @@
 
     scripts/install_dependencies --with_python
     bench/step/module_step.py --build build/release --python .deps/pytorch/bin/python3 --out /tmp/step
-    bench/step/module_step.py ... --ranks 2 4        in as many processes, with FSDP2 and gloo: then "ours" is the difference to plain
+    bench/step/module_step.py ... --ranks 2 4        in as many processes, with FSDP2 and gloo
 
-A program in PyTorch trains a Llama: forward and backward of random tokens, then the step. It is measured in turn with each of
+A program in PyTorch trains a Llama: forward and backward of random tokens, then the rest of a step. It is measured in turn with each of
 
     plain      clip_grad_norm_, fused AdamW
     run        distro_train.Optimizer with the same AdamW as its inner optimizer, alone in a run with an aggregator on loopback, that
                exchanges after each step, or after every fifth
 
---repeat times; the least of each counts. All figures but the last are processor time of the program's process, so that waiting is no
-part of them and other programs of the machine change little; the last is time.
+--repeat times; the least of each counts. "Ours" is the rest of a step less that of plain, and its share of a plain step and ours. All figures but
+the last are processor time of the program's processes, so that waiting is no part of them and other programs of the machine change
+little; the last is time.
 """
 import argparse
 import itertools
@@ -43,7 +44,7 @@ def measure_run(binaries, config, local_steps, ranks, options):
     space = processes.Workspace(binaries)
     try:
         keys = {**dict.fromkeys(processes.METHODS["signs"]), **processes.METHODS["deltas"]}  # None: without the key
-        run = space.write_run(**{**keys, "method": "deltas", "rounds": options.steps // local_steps + 1, "sequence_length": step.SEQUENCE,
+        run = space.write_run(**{**keys, "method": "deltas", "rounds": (options.steps + step.WARM_UPS) // local_steps, "sequence_length": step.SEQUENCE,
                                  "samples_per_worker": step.SAMPLES, "local_steps": local_steps, "start_workers": 1,
                                  "segment_blocks": 1024, "kept_per_block": 32, "warmup_rounds": 0, "workers": "python",
                                  "data_fingerprint": "any"})
@@ -55,15 +56,19 @@ def measure_run(binaries, config, local_steps, ranks, options):
 
 
 def measure(binaries, model, ranks, options):
-    """Seconds of a plain step, and by local steps the readings of a run; the least."""
+    """Readings of the plain program, and of runs by local steps; the least."""
     config = options.out / "config.json"
     config.write_text(json.dumps(model))
     plain, runs = [], {local_steps: [] for local_steps in LOCAL_STEPS}
     for _ in range(options.repeat):
-        plain.append(run_program(options, config, "--threads", options.threads, "--steps", options.steps, ranks=ranks)["step"])
+        plain.append(run_program(options, config, "--threads", options.threads, "--steps", options.steps, ranks=ranks))
         for local_steps, readings in runs.items():
             readings.append(measure_run(binaries, config, local_steps, ranks, options))
-    return min(plain), {local_steps: min(readings, key=lambda one: one["step"]) for local_steps, readings in runs.items()}
+    return least(plain), {local_steps: least(readings) for local_steps, readings in runs.items()}
+
+
+def least(readings):
+    return {name: min(one[name] for one in readings) for name in readings[0]}
 
 
 def main():
@@ -79,14 +84,13 @@ def main():
     options.build = options.build.resolve()
     binaries = processes.programs_in(options.build / "bin")
     options.out.mkdir(parents=True, exist_ok=True)
-    load_run.print_head("| parameters | ranks | plain step | local steps | step in a run | of that ours | of that compress and apply |")
+    load_run.print_head("| parameters | ranks | plain step | local steps | step in a run | ours | of that compress and apply |")
     for model, ranks in itertools.product((step.BASE | model for model in step.MODELS), options.ranks):
         plain, runs = measure(binaries, model, ranks, options)
         for local_steps, run in runs.items():
-            ours = run["ours"] if ranks == 1 else run["step"] - plain
-            print(f"| {run['parameters'] / 1e6:.1f} M | {ranks} | {plain * 1e3:.0f} ms | {local_steps} | {run['step'] * 1e3:.0f} ms | "
-                  f"{ours * 1e3:.1f} ms, {ours / run['step']:.1%} | "
-                  f"{run['kernels'] * 1e3:.1f} ms, {run['kernels'] / run['step']:.1%} |", flush=True)
+            ours = run["rest"] - plain["rest"]
+            print(f"| {run['parameters'] / 1e6:.1f} M | {ranks} | {plain['step'] * 1e3:.0f} ms | {local_steps} | {run['step'] * 1e3:.0f} ms | "
+                  f"{ours * 1e3:.1f} ms, {ours / (plain['step'] + ours):.1%} | {run['kernels'] * 1e3:.1f} ms |", flush=True)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,10 @@ def loss_of(forward, text):
 def train_step(forward, model, optimizer, text):
     """`forward`: the model, or what it was compiled to."""
     loss_of(forward, text).backward()
+    take_step(model, optimizer)
+
+
+def take_step(model, optimizer):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)

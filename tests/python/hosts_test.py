@@ -1,4 +1,4 @@
-"""One worker on two machines: torchrun over a link of its own between network namespaces, beside a worker of one process."""
+"""One worker on two machines: torchrun over a link of its own between namespaces of network and processes, beside a worker of one process."""
 import pathlib
 import sys
 
@@ -10,6 +10,7 @@ import shaped_links
 from nanogpt_test import NanogptTest
 
 MASTER = ("--nnodes", "2", "--nproc_per_node", "2", "--master_addr", "10.77.1.1", "--master_port", "29500")  # of the namespace
+UNSEEN = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")  # by the other's processes, whose memory it does not share
 
 
 class HostsTest(NanogptTest):
@@ -26,7 +27,7 @@ class HostsTest(NanogptTest):
         return [self.workspace.start(f"host-{rank}", [
             *prefix, "env", f"GLOO_SOCKET_IFNAME={device}", PYTHON, "-B", "-m", "torch.distributed.run", *MASTER, "--node_rank", rank, EXAMPLES / "sharded.py",
             "--aggregator", aggregator.grpc, "--insecure", "--model", self.initial, "--data", self.workspace.text, "--name", "hosts",
-            "--out", self.workspace.folder / "hosts"]) for rank, (prefix, device) in enumerate((((), "hub1"), (self.link.prefix, "far1")))]
+            "--out", self.workspace.folder / "hosts"]) for rank, (prefix, device) in enumerate((((), "hub1"), ((*self.link.prefix, *UNSEEN), "far1")))]
 
     def test_trains(self):
         aggregator = self.start()

@@ -1,11 +1,14 @@
 """Two processes that divide a module by tensor and sequence parallelism; ends with 0 if rank 0 gathers the values and gradients
 of the whole module, and if all get what it scatters.
 
-    torchrun --standalone --nproc_per_node 2 parts.py
+    torchrun --standalone --nproc_per_node 2 parts.py             rank 1 sees the memory of rank 0
+    torchrun --standalone --nproc_per_node 2 parts.py --apart     it does not, as on another machine
 """
 import os
+import sys
 
 import torch
+from distro_train import _shared_memory
 from distro_train._ranks import Ranks
 from distro_train._sharded import Sharded
 from torch import nn
@@ -16,6 +19,8 @@ from torch.distributed.tensor.parallel import ColwiseParallel, SequenceParallel,
 
 def main():
     torch.distributed.init_process_group("gloo")
+    if "--apart" in sys.argv:
+        _shared_memory._opened = lambda *_: None
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "tp"))
     torch.manual_seed(1)
     whole = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 6))
@@ -25,7 +30,8 @@ def main():
     whole(samples).pow(2).sum().backward()
     # The gradient of the norm is in summands, one of each half of the sequence.
     parallelize_module(parts, mesh["tp"], {"0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1))})
-    sharded = Sharded(parts, dict(parts.named_parameters()), Ranks(alone=False, data_mesh=mesh["dp"]))
+    ranks = Ranks(alone=False, data_mesh=mesh["dp"])
+    sharded = Sharded(parts, dict(parts.named_parameters()), ranks)
     half = samples.chunk(2, dim=1)[torch.distributed.get_rank()]
     parts(half).pow(2).sum().backward()  # of this process's columns
 
@@ -36,6 +42,7 @@ def main():
         assert torch.equal(held, expected), name
         torch.testing.assert_close(held.grad, expected.grad, msg=name)
         held.data += 1
+    ranks.barrier()
     sharded.scatter()
     sharded.gather()
     for name, held in sharded.wholes.items():

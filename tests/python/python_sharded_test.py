@@ -206,9 +206,10 @@ class PythonShardedTest(ProcessTest):
         self.assertNotIn("begins anew", first.log())
 
     def test_moves_values_and_gradients_of_parts(self):
-        moved = self.workspace.start("parts", [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
-                                               HERE / "parts.py"])
-        self.assertEqual(moved.exit_code(), 0, moved.log())
+        for name, flags in (("near", ()), ("apart", ("--apart",))):
+            moved = self.workspace.start(name, [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
+                                                HERE / "parts.py", *flags])
+            self.assertEqual(moved.exit_code(), 0, moved.log())
 
     def test_rank_0_fails(self):
         self.expect_all_end(0)

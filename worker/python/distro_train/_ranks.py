@@ -87,13 +87,18 @@ class Ranks:
 
     def mean(self, value: float | None) -> float:
         """The mean over the processes that have a value, with the same bits in each. RuntimeError: none has one."""
-        sums = torch.tensor([value or 0.0, value is not None], dtype=torch.float64)
-        if self.size > 1:
-            self.guarded(lambda: self._dist.all_reduce(sums, group=self._group))
-        total, count = sums.tolist()
+        total, count = self.sums([value or 0.0, value is not None])
         if count == 0:
             raise RuntimeError("no process has a loss: give it to Optimizer.step where the last stage is")
-        return float(total / count)
+        return total / count
+
+    def sums(self, values: list[float]) -> list[float]:
+        """Over the processes, with the same bits in each."""
+        sums = torch.tensor(values, dtype=torch.float64)
+        if self.size > 1:
+            self.guarded(lambda: self._dist.all_reduce(sums, group=self._group))
+        held: list[float] = sums.tolist()
+        return held
 
     def gather(self, value: Result) -> list[Result]:
         """What each process has, by rank."""
@@ -109,6 +114,11 @@ class Ranks:
             at_first = every if self.rank == 0 else None
             self.guarded(lambda: self._dist.gather_object(value, at_first, dst=0, group=self._group))
         return every if self.rank == 0 else []
+
+    def barrier(self) -> None:
+        """Returns once every process has called it."""
+        if self.size > 1:
+            self.guarded(lambda: self._dist.barrier(group=self._group))
 
     def collect_tensors(self, own: torch.Tensor, elements: list[int]) -> list[torch.Tensor]:
         """At rank 0 the tensor of each process, in the host's memory; elsewhere nothing. `elements`: of each process's

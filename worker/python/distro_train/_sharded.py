@@ -17,9 +17,12 @@ from ._inner import Inner, RunOptimizer
 from ._library import local_of
 from ._module import adapters_of, entries
 from ._ranks import Ranks
+from ._shared_memory import shared_zeros
 
 #: Elements of the tensors that travel in one operation, or of one that has more.
 _TOGETHER = 1 << 24
+#: Elements: no cache line has two tensors.
+_ALIGNMENT = 16
 
 
 class _Part(NamedTuple):
@@ -45,7 +48,8 @@ class _Described(NamedTuple):
 
 
 class Sharded:
-    """Moves whole tensors between rank 0 and the parts in all processes: 64 MB at a time, or a tensor that has more.
+    """Moves whole tensors between rank 0 and the parts in all processes. Those of its machine copy to and from its
+    memory themselves; to others travel 64 MB at a time, or a tensor that has more.
 
     Every process calls the same functions in the same order. Error: another process has ended. ValueError: a parameter
     that cannot be trained so; names it and the remedy."""
@@ -69,14 +73,26 @@ class Sharded:
                 self._first.setdefault(name, rank)
                 if self._shapes.setdefault(name, shape) != shape:
                     raise ValueError(f"parameter {name!r}: has the shapes {list(self._shapes[name])} and {list(shape)}")
-        # By what travels together, and by rank: all parts, and those that no process before it has.
+        owned = _distinct(parts, self._shapes)
+        # Whole tensors in the memory of rank 0, where this process sees it.
+        self._values, self._whole_gradients = self._in_first(ranks)
+        # All parts of this process, and those that no process before it has, if it sees that memory.
+        near = ranks.gather(bool(self._values))
+        self._near_parts, self._near_owned = (of[ranks.rank] if near[ranks.rank] else [] for of in (parts, owned))
+        # The same of the others, by what travels together and by rank.
         together = _together(self._shapes)
-        self._parts = _divided(parts, together)
-        self._owned = _divided(_distinct(parts, self._shapes), together)
+        self._parts, self._owned = (
+            _divided([[] if sees else of_rank for sees, of_rank in zip(near, of)], together) for of in (parts, owned)
+        )
         #: What the run sees: whole tensors by name, float32 in the host's memory. Only rank 0 has them.
         self.wholes: dict[str, torch.nn.Parameter] = {}
         if ranks.rank == 0:
-            self.wholes = {name: torch.nn.Parameter(torch.zeros(shape)) for name, shape in self._shapes.items()}
+            self.wholes = {name: torch.nn.Parameter(value) for name, value in self._values.items()}
+        # The parameters that are placed alike, whose norm is one collective operation, and the first process of those
+        # that have them, in the same order everywhere.
+        self._alike = self._placed_alike()
+        told = ranks.gather(list(self._alike))
+        self._tells = {key: min(r for r, keys in enumerate(told) if key in keys) for key in sorted(set(sum(told, [])))}
         self._entries = self._described_entries()
 
     def inner(self, optimizer: torch.optim.Optimizer) -> Inner:
@@ -91,21 +107,20 @@ class Sharded:
     def gather(self) -> None:
         """Sets `wholes` to the module's values."""
         self.reshard()
-        self._gather(self._parameters, {name: whole.data for name, whole in self.wholes.items()})
+        self._gather(self._parameters, self._values)
 
     def gather_gradients(self) -> None:
         """Sets the gradients of `wholes` to those of the module."""
-        gradients = {
-            name: torch.empty_like(whole) if whole.grad is None else whole.grad for name, whole in self.wholes.items()
-        }
-        self._gather(self._gradients(), gradients)
-        for name, gradient in gradients.items():
-            self.wholes[name].grad = gradient
+        self._gather(self._gradients(), self._whole_gradients)
+        for name, whole in self.wholes.items():
+            whole.grad = self._whole_gradients[name]
 
     def scatter(self) -> None:
-        """Sets the module to `wholes`."""
+        """Sets the module to `wholes`. To be called once rank 0 has told the others that it has set them."""
         self.reshard()
         with torch.no_grad():
+            for part in self._near_parts:
+                local_of(self._parameters[part.name]).copy_(part.of(self._values[part.name]))
             for parts in self._parts:
                 sent = [
                     _flat((part.of(self.wholes[part.name]) for part in of_rank), "cpu")
@@ -115,16 +130,35 @@ class Sharded:
                 received = self._ranks.scatter(sent, [_elements(of_rank) for of_rank in parts], self._device)
                 for part, values in _split(parts[self._ranks.rank], received):
                     local_of(self._parameters[part.name]).copy_(values)
+        self._ranks.barrier()  # rank 0 may change its memory again
 
     def _gather(self, tensors: Mapping[str, torch.Tensor], wholes: Mapping[str, torch.Tensor]) -> None:
         """Sets rank 0's `wholes` to the tensors, of which each process has its parts."""
         with torch.no_grad():
+            for part in self._near_owned:
+                part.of(wholes[part.name]).copy_(local_of(tensors[part.name]))
             for parts in self._owned:
                 own = _flat((local_of(tensors[part.name]) for part in parts[self._ranks.rank]), self._device)
                 received = self._ranks.collect_tensors(own, [_elements(of_rank) for of_rank in parts])
                 for of_rank, flat in zip(parts, received):
                     for part, values in _split(of_rank, flat):
                         part.of(wholes[part.name]).copy_(values)
+        self._ranks.barrier()  # all parts are there
+
+    def _in_first(self, ranks: Ranks) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Values and gradients. Memory that nobody writes takes none: with deltas the gradients' half."""
+        offsets, end = {}, 0
+        for name, shape in self._shapes.items():
+            offsets[name] = end
+            end += -(-shape.numel() // _ALIGNMENT) * _ALIGNMENT
+        shared = shared_zeros(2 * end, ranks)
+        if shared is None:
+            return {}, {}
+
+        def in_half(half: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {name: half[offsets[name] :][: shape.numel()].view(shape) for name, shape in self._shapes.items()}
+
+        return in_half(shared[:end]), in_half(shared[end:])
 
     def entries(self) -> dict[str, torch.Tensor]:
         """The whole module's state dict in the host's memory of rank 0, which has the trained tensors of `wholes`
@@ -172,21 +206,25 @@ class Sharded:
         has the same bits in each. If it is not finite, only returns it. A missing gradient becomes zeros."""
         with torch.no_grad():
             gradients = self._gradients()
-            # Those that are placed alike, whose norm is one collective operation.
-            alike: dict[tuple[int, str], list[torch.Tensor]] = {}
-            for name, gradient in gradients.items():
-                place = ""
-                if isinstance(gradient, DTensor):
-                    mesh = gradient.device_mesh
-                    place = str((mesh.mesh_dim_names, mesh.shape, gradient.placements))
-                alike.setdefault((self._first[name], place), []).append(gradient)
-            own = {key: self._norm(parts) for key, parts in alike.items()}
-            norms = {key: norm for norms in reversed(self._ranks.gather(own)) for key, norm in norms.items()}
-            norm = math.sqrt(sum(norms[key] ** 2 for key in sorted(norms)))
+            own = {key: self._norm([gradients[name] for name in names]) for key, names in self._alike.items()}
+            norms = self._ranks.sums(
+                [own[key] if self._ranks.rank == rank else 0.0 for key, rank in self._tells.items()]
+            )
+            norm = math.sqrt(sum(norm**2 for norm in norms))
             if math.isfinite(norm) and norm > clip_norm:
                 for gradient in gradients.values():
                     gradient.mul_(clip_norm / norm)
         return norm
+
+    def _placed_alike(self) -> dict[tuple[int, str], list[str]]:
+        alike: dict[tuple[int, str], list[str]] = {}
+        for name, value in self._parameters.items():
+            place = ""
+            if isinstance(value, DTensor):
+                mesh = value.device_mesh
+                place = str((mesh.mesh_dim_names, mesh.shape, value.placements))
+            alike.setdefault((self._first[name], place), []).append(name)
+        return alike
 
     def _norm(self, parts: list[torch.Tensor]) -> float:
         """Of tensors that are placed alike."""
@@ -381,12 +419,12 @@ def _together(shapes: Mapping[str, torch.Size]) -> dict[str, int]:
 
 
 def _divided(parts: list[list[_Part]], together: Mapping[str, int]) -> list[list[list[_Part]]]:
-    """By operation and rank."""
+    """By operation and rank, without the operations in which nothing travels."""
     divided: list[list[list[_Part]]] = [[[] for _ in parts] for _ in range(1 + max(together.values()))]
     for rank, of_rank in enumerate(parts):
         for part in of_rank:
             divided[together[part.name]][rank].append(part)
-    return divided
+    return [of_ranks for of_ranks in divided if any(of_ranks)]
 
 
 def _elements(parts: list[_Part]) -> int:
