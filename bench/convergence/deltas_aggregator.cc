@@ -160,7 +160,8 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
   const auto window = static_cast<int>(rates_.size());
   int64_t weights = 0;
   for (const int w : outcome->included) weights += WeightOf(settings_, w, window);
-  const auto floor_256 = static_cast<int>(std::lround(256 * WithRate(settings_.rho, settings_.rho_end)));
+  const auto floor_256 =
+      static_cast<int>(std::lround(256 * WithRate(settings_.rho, settings_.rho_end)));
   const MeanRule rule = {.divisor = settings_.divisor == "all" ? Divisor::kAll : Divisor::kSenders,
                          .weights = weights,
                          .least_senders = LeastSenders(weights, floor_256)};
