@@ -1,6 +1,7 @@
 """A worker whose module lies in parts in several processes, by FSDP2 and tensor parallelism, beside one in C++ and one of a single process:
 all have the same bits, also after a restart over other processes, and none hangs when another ends."""
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -210,6 +211,24 @@ class PythonShardedTest(ProcessTest):
             moved = self.workspace.start(name, [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
                                                 HERE / "parts.py", *flags])
             self.assertEqual(moved.exit_code(), 0, moved.log())
+
+    def test_memory_is_what_the_run_says(self):
+        space = self.workspace
+        initial = space.folder / "initial"
+        made = space.start("initial", [PYTHON, "-B", HERE / "memory.py", "--initial", initial])
+        self.assertEqual(made.exit_code(), 0, made.log())
+        run = space.write_run(workers="python", data_fingerprint="any", rounds=4, warmup_rounds=0, samples_per_worker=4, local_steps=2, start_workers=1,
+                              min_workers=1, segment_blocks=4096)
+        aggregator = space.start_aggregator("--run", run, "--model", initial)
+        trained = space.start("memory", [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", HERE / "memory.py",
+                                         "--aggregator", aggregator.grpc, "--out", space.folder])
+        self.assertEqual(trained.exit_code(), 0, trained.log())
+        first, second = (json.loads((space.folder / f"memory-{rank}.json").read_text()) for rank in range(2))
+        copy, own = 4 * 48 * 1024 ** 2, 128e6  # of the whole module; of threads and buffers, for example of a segment
+        self.assertEqual((first["said"], second["said"]), (3 * copy, 0))
+        self.assertTrue(3 * copy - own <= first["most"] <= 1.05 * 3 * copy + own, first)
+        self.assertEqual((first["shared"], second["shared"]), (copy, copy // 2), "that of rank 0, and of it the parts of rank 1")
+        self.assertLess(second["most"], copy // 2 + own, second)
 
     def test_rank_0_fails(self):
         self.expect_all_end(0)
