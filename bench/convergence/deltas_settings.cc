@@ -137,6 +137,8 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
     return absl::InvalidArgumentError("settings: overlap: more than the steps of a window");
   if (s.stateless && s.overlap > 0)
     return absl::InvalidArgumentError("settings: stateless: an overlap is state");
+  if (s.stateless && s.slow > 0)
+    return absl::InvalidArgumentError("settings: stateless: a slow mean is state");
   if (!s.worker_steps.empty() &&
       (s.overlap > 0 || std::ranges::min(s.worker_steps) < 1 || !IsReal(s)))
     return absl::InvalidArgumentError(

@@ -36,7 +36,6 @@ DeltasWorker::DeltasWorker(const DeltasLab* lab, int index)
       copy_(*lab->layout),
       end_(*lab->layout),
       gradient_(*lab->layout),
-      slow_(*lab->layout),
       rule_(host_.Of({.layout = lab->layout, .runs = WholeRuns(*lab->layout)}),
             InnerOf(*lab->settings, lab->config->weight_decay()), lab->tensors, lab->forms.as_dct,
             {SpansOf(&error_), SpansOf(&first_), SpansOf(&second_)}) {}
@@ -52,24 +51,28 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   DISTRO_ASSIGN_OR_RETURN(const double loss,
                           lab_.model->LossAndGradient({.tokens = tokens_, .sequences = sequences},
                                                       copy_, Accumulation::kStore, &gradient_));
+  if (!std::isfinite(loss) || !std::isfinite(GradientNorm())) return absl::OkStatus();
   if (lab_.settings->slow > 0) MixSlowly();
+  return rule_.Step({.rate = LearningRate(*lab_.config, step),
+                     .clip_norm = static_cast<float>(lab_.config->clip_norm())},
+                    GradientNorm(), SpansOf(&gradient_), SpansOf(&copy_));
+}
+
+double DeltasWorker::GradientNorm() const {
   double squares = 0;
   for (int i = 0; i < gradient_.tensors(); ++i) {
     for (const float g : gradient_.tensor(i)) squares += double{g} * double{g};
   }
-  const double norm = std::sqrt(squares);
-  if (!std::isfinite(loss) || !std::isfinite(norm)) return absl::OkStatus();
-  return rule_.Step({.rate = LearningRate(*lab_.config, step),
-                     .clip_norm = static_cast<float>(lab_.config->clip_norm())},
-                    norm, SpansOf(&gradient_), SpansOf(&copy_));
+  return std::sqrt(squares);
 }
 
 // g <- (1 - slow) g + slow v, with v the slow mean of the gradients.
 void DeltasWorker::MixSlowly() {
+  if (!slow_.has_value()) slow_.emplace(*lab_.layout);
   const auto share = static_cast<float>(lab_.settings->slow);
   const auto decay = static_cast<float>(lab_.settings->slow_decay);
   for (int i = 0; i < gradient_.tensors(); ++i) {
-    const absl::Span<float> g = gradient_.tensor(i), v = slow_.tensor(i);
+    const absl::Span<float> g = gradient_.tensor(i), v = slow_->tensor(i);
     for (size_t j = 0; j < g.size(); ++j) {
       v[j] = decay * v[j] + (1 - decay) * g[j];
       g[j] = (1 - share) * g[j] + share * v[j];

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -57,6 +58,7 @@ class DeltasWorker {
   void CarryOnto(const TensorBuffer& parameters);
 
  private:
+  double GradientNorm() const;
   void MixSlowly();
 
   const DeltasLab& lab_;
@@ -67,7 +69,7 @@ class DeltasWorker {
   TensorBuffer copy_;  // x
   TensorBuffer end_;   // x as the last window left it, with overlap
   TensorBuffer gradient_;
-  TensorBuffer slow_;  // v of settings.slow
+  std::optional<TensorBuffer> slow_;  // v of settings.slow, if that is not 0
   const HostBackends host_;
   DeltaRule rule_;
   DeltaMessage message_;

@@ -7,7 +7,7 @@
     torchrun --nproc_per_node 4 module_program.py CONFIG.json ...               the same in four processes, with FSDP2
 
 Prints a line of JSON, in seconds of processor time of all threads and processes: `step` of a step, and of that `rest`, from the end of
-backward to the next forward; as a worker also `kernels`, the time, not processor time, of the phases compress and apply.
+backward to the next forward; as a worker also `kernels`, the time, not processor time, of the phases compress and apply in all steps.
 """
 import argparse
 import json

@@ -84,7 +84,7 @@ def main():
     options.build = options.build.resolve()
     binaries = processes.programs_in(options.build / "bin")
     options.out.mkdir(parents=True, exist_ok=True)
-    load_run.print_head("| parameters | ranks | plain step | local steps | step in a run | ours | of that compress and apply |")
+    load_run.print_head("| parameters | ranks | plain step | local steps | step in a run | ours | compress and apply, time |")
     for model, ranks in itertools.product((step.BASE | model for model in step.MODELS), options.ranks):
         plain, runs = measure(binaries, model, ranks, options)
         for local_steps, run in runs.items():

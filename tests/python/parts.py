@@ -3,6 +3,7 @@ of the whole module, and if all get what it scatters.
 
     torchrun --standalone --nproc_per_node 2 parts.py             rank 1 sees the memory of rank 0
     torchrun --standalone --nproc_per_node 2 parts.py --apart     it does not, as on another machine
+    torchrun --standalone --nproc_per_node 2 parts.py --refused   the kernel gives no memory that can be shared
 """
 import os
 import sys
@@ -20,7 +21,9 @@ from torch.distributed.tensor.parallel import ColwiseParallel, SequenceParallel,
 def main():
     torch.distributed.init_process_group("gloo")
     if "--apart" in sys.argv:
-        _shared_memory._opened = lambda *_: None
+        _shared_memory._mapped = lambda *_: None
+    if "--refused" in sys.argv:
+        _shared_memory._created = lambda *_: -1
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "tp"))
     torch.manual_seed(1)
     whole = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 6))
@@ -32,6 +35,7 @@ def main():
     parallelize_module(parts, mesh["tp"], {"0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1))})
     ranks = Ranks(alone=False, data_mesh=mesh["dp"])
     sharded = Sharded(parts, dict(parts.named_parameters()), ranks)
+    assert bool(sharded._near_parts) == (ranks.rank == 0 or len(sys.argv) == 1), "who sees the memory of rank 0"
     half = samples.chunk(2, dim=1)[torch.distributed.get_rank()]
     parts(half).pow(2).sum().backward()  # of this process's columns
 

@@ -207,7 +207,7 @@ class PythonShardedTest(ProcessTest):
         self.assertNotIn("begins anew", first.log())
 
     def test_moves_values_and_gradients_of_parts(self):
-        for name, flags in (("near", ()), ("apart", ("--apart",))):
+        for name, flags in (("near", ()), ("apart", ("--apart",)), ("refused", ("--refused",))):
             moved = self.workspace.start(name, [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
                                                 HERE / "parts.py", *flags])
             self.assertEqual(moved.exit_code(), 0, moved.log())
@@ -225,9 +225,10 @@ class PythonShardedTest(ProcessTest):
         self.assertEqual(trained.exit_code(), 0, trained.log())
         first, second = (json.loads((space.folder / f"memory-{rank}.json").read_text()) for rank in range(2))
         copy, own = 4 * 48 * 1024 ** 2, 128e6  # of the whole module; of threads and buffers, for example of a segment
-        self.assertEqual((first["said"], second["said"]), (3 * copy, 0))
+        self.assertEqual(first["said"], 3 * copy)
         self.assertTrue(3 * copy - own <= first["most"] <= 1.05 * 3 * copy + own, first)
-        self.assertEqual((first["shared"], second["shared"]), (copy, copy // 2), "that of rank 0, and of it the parts of rank 1")
+        for shared, expected in ((first["shared"], copy), (second["shared"], copy // 2)):  # of rank 0; its parts of rank 1
+            self.assertAlmostEqual(shared, expected, delta=8e6)  # the kernel maps pages beside those that are read
         self.assertLess(second["most"], copy // 2 + own, second)
 
     def test_rank_0_fails(self):

@@ -170,6 +170,7 @@ class Ranks:
     def close(self) -> None:
         """Ends the group and its threads; no other function may be called afterwards. A thread of gloo
         that lets go of its last tensor while the interpreter ends aborts the process."""
+        self.calls = {}  # which refer to the whole tensors
         if self._liveness is not None:
             self._liveness.close()
         if self._group is not None and self.open:

@@ -88,11 +88,9 @@ class Sharded:
         self.wholes: dict[str, torch.nn.Parameter] = {}
         if ranks.rank == 0:
             self.wholes = {name: torch.nn.Parameter(value) for name, value in self._values.items()}
-        # The parameters that are placed alike, whose norm is one collective operation, and the first process of those
-        # that have them, in the same order everywhere.
+        # The parameters that are placed alike, whose norm is one collective operation, and the keys of all processes.
         self._alike = self._placed_alike()
-        told = ranks.gather(list(self._alike))
-        self._tells = {key: min(r for r, keys in enumerate(told) if key in keys) for key in sorted(set(sum(told, [])))}
+        self._keys = sorted({key for keys in ranks.gather(list(self._alike)) for key in keys})
         self._entries = self._described_entries()
 
     def inner(self, optimizer: torch.optim.Optimizer) -> Inner:
@@ -207,9 +205,7 @@ class Sharded:
         with torch.no_grad():
             gradients = self._gradients()
             own = {key: self._norm([gradients[name] for name in names]) for key, names in self._alike.items()}
-            norms = self._ranks.sums(
-                [own[key] if self._ranks.rank == rank else 0.0 for key, rank in self._tells.items()]
-            )
+            norms = self._ranks.sums([own[key] if self._ranks.rank == key[0] else 0.0 for key in self._keys])
             norm = math.sqrt(sum(norm**2 for norm in norms))
             if math.isfinite(norm) and norm > clip_norm:
                 for gradient in gradients.values():
@@ -217,6 +213,7 @@ class Sharded:
         return norm
 
     def _placed_alike(self) -> dict[tuple[int, str], list[str]]:
+        """Names by the first process that has them, and by where their parts are."""
         alike: dict[tuple[int, str], list[str]] = {}
         for name, value in self._parameters.items():
             place = ""
