@@ -329,6 +329,26 @@ def ten_thousand(lab):
 
 
 @question
+def ideas(lab):
+    """Changes for long runs: eight workers that share 2048 tokens a step, H = 5, K = 128, 3000 steps, rate to zero, text read once."""
+    long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT, "tokens": 2048}
+    reduced = {"beta1": 0.9, "beta2": 0.95, "workers": 1}
+    base = deltas(5, 128, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)
+    changes = (("as it is", {}), ("rate 0.008", {"lr": 8e-3}), ("momentum 0.95", {"mu": 0.95}), ("decay of the buffer 0.9", {"beta": 0.9}),
+               ("decay of the buffer 0.8, to 1 as the rate goes to 0", {"beta_end": 1.0}),
+               ("weight decay at the replicas, exact", {"decay_in_update": True}),
+               ("slow mean of the gradients: half of the input, decay 0.98", {"slow": 0.5, "slow_decay": 0.98}),
+               ("the same, 0.7 of the input", {"slow": 0.7, "slow_decay": 0.98}),
+               ("the same, half of the input, decay 0.99", {"slow": 0.5, "slow_decay": 0.99}),
+               ("half of the input, decay 0.98; momentum 0.8, decay of the buffer 0.9", {"slow": 0.5, "slow_decay": 0.98, "mu": 0.8, "beta": 0.9}),
+               ("half of the input, decay 0.98; weight decay at the replicas", {"slow": 0.5, "slow_decay": 0.98, "decay_in_update": True}))
+    variants = [("AdamW, All-Reduce", Run(method="adamw", lr=4e-3, **reduced, **long)),
+                ("Muon, All-Reduce", Run(method="muon", lr=8e-3, beta=0.9, **reduced, **long))]
+    variants += [(name, base.having(**change)) for name, change in changes]
+    return table(["setting", "held-out loss"], rows_of(lab, variants, lambda run: [loss_of(lab, run)]))
+
+
+@question
 def cohorts(lab):
     """32 workers with 128 tokens each a step, of which in each round only some send, or which send less, or which are 4 sites of 8 machines. 600
     steps, H = 5, text read once, one rate."""

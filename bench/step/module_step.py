@@ -11,9 +11,9 @@ A program in PyTorch trains a Llama: forward and backward of random tokens, then
     run        distro_train.Optimizer with the same AdamW as its inner optimizer, alone in a run with an aggregator on loopback, that
                exchanges after each step, or after every fifth
 
---repeat times; the least of each counts. "Ours" is the rest of a step less that of plain, and its share of a plain step and ours. All figures but
-the last are processor time of the program's processes, so that waiting is no part of them and other programs of the machine change
-little; the last is time.
+--repeat times; the least of each counts. "Ours" is the rest of a step less that of plain, and its share of a plain step and ours. All
+figures but the last are processor time of the program's processes, so that waiting is no part of them and other programs of the
+machine change little; the last is time.
 """
 import argparse
 import itertools
