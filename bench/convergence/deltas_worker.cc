@@ -51,11 +51,15 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   DISTRO_ASSIGN_OR_RETURN(const double loss,
                           lab_.model->LossAndGradient({.tokens = tokens_, .sequences = sequences},
                                                       copy_, Accumulation::kStore, &gradient_));
-  if (!std::isfinite(loss) || !std::isfinite(GradientNorm())) return absl::OkStatus();
-  if (lab_.settings->slow > 0) MixSlowly();
+  double norm = GradientNorm();
+  if (!std::isfinite(loss) || !std::isfinite(norm)) return absl::OkStatus();
+  if (lab_.settings->slow > 0) {
+    MixSlowly();
+    norm = GradientNorm();
+  }
   return rule_.Step({.rate = LearningRate(*lab_.config, step),
                      .clip_norm = static_cast<float>(lab_.config->clip_norm())},
-                    GradientNorm(), SpansOf(&gradient_), SpansOf(&copy_));
+                    norm, SpansOf(&gradient_), SpansOf(&copy_));
 }
 
 double DeltasWorker::GradientNorm() const {

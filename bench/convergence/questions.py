@@ -267,14 +267,19 @@ def sizes(lab):
                  rows_of(lab, [(f"{name}, {what}", (name, what)) for what in ("second text", "1 M parameters") for name in SHOWN], cells))
 
 
+def all_reduce(adamw, muon, **fields):
+    """The runs of both with these rates: one process, whatever it stands for, that sends nothing."""
+    fields = {"beta1": 0.9, "beta2": 0.95, "workers": 1, **fields}
+    return Run(method="adamw", lr=adamw, **fields), Run(method="muon", lr=muon, beta=0.9, **fields)
+
+
 @question
 def together(lab):
     """What W workers gain over one alone, with 512 tokens a worker and step, 3000 steps, rate to zero, text read once: the share of the gain of
     All-Reduce (Muon) that deltas keep, and how many times the steps one alone needs for the same loss. The rate of each row is tuned, and for one
     row the momentum, of AdamW also its decays."""
     long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT}
-    muon = Run(method="muon", lr=1.6e-2, beta=0.9, beta1=0.9, beta2=0.95, workers=1, **long)
-    adamw = Run(method="adamw", lr=4e-3, beta1=0.9, beta2=0.95, workers=1, **long)
+    adamw, muon = all_reduce(4e-3, 1.6e-2, **long)
 
     def best(run):
         return climb(lab, run, {"lr": RATES} | (DECAYS if run.method == "adamw" else {}))[0]
@@ -296,7 +301,7 @@ def together(lab):
         chosen = best(run)
         (loss,), (alone,), (reduced,) = (lab.losses([one]) for one in (chosen, best(muon.having(tokens=512)), best(muon.having(tokens=512 * workers))))
         worth = alone_for(loss)
-        if run.method != "deltas":  # one process, whatever it stands for: it sends nothing
+        if run.method != "deltas":
             return [f"{chosen.lr:g}", f"{loss:.3f}", "", worth, "", ""]
         bits = (f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))
         return [f"{chosen.lr:g}", f"{loss:.3f}", f"{(alone - loss) / (alone - reduced):.0%}", worth, *bits]
@@ -314,9 +319,7 @@ def together(lab):
 def ten_thousand(lab):
     """Eight workers that share 2048 tokens a step, 10 000 steps, rate to zero, text read once. The rate of each row is tuned."""
     long = {"steps": 10000, "warmup": 300, "floor": 0, "text": LONG_TEXT, "tokens": 2048}
-    reduced = {"beta1": 0.9, "beta2": 0.95, "workers": 1}  # one process, whatever it stands for: it sends nothing
-    variants = [("AdamW, All-Reduce", Run(method="adamw", lr=2e-3, **reduced, **long)),
-                ("Muon, All-Reduce", Run(method="muon", lr=8e-3, beta=0.9, **reduced, **long))]
+    variants = list(zip(("AdamW, All-Reduce", "Muon, All-Reduce"), all_reduce(2e-3, 8e-3, **long)))
     variants += [(f"H = {h}, K = {k}", deltas(h, k, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)) for h, k in ((5, 128), (20, 128), (5, 4096))]
 
     def cells(run):
@@ -332,18 +335,17 @@ def ten_thousand(lab):
 def ideas(lab):
     """Changes for long runs: eight workers that share 2048 tokens a step, H = 5, K = 128, 3000 steps, rate to zero, text read once."""
     long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT, "tokens": 2048}
-    reduced = {"beta1": 0.9, "beta2": 0.95, "workers": 1}
+    slow = {"slow": 0.5, "slow_decay": 0.98}
     base = deltas(5, 128, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)
     changes = (("as it is", {}), ("rate 0.008", {"lr": 8e-3}), ("momentum 0.95", {"mu": 0.95}), ("decay of the buffer 0.9", {"beta": 0.9}),
                ("decay of the buffer 0.8, to 1 as the rate goes to 0", {"beta_end": 1.0}),
                ("weight decay at the replicas, exact", {"decay_in_update": True}),
-               ("slow mean of the gradients: half of the input, decay 0.98", {"slow": 0.5, "slow_decay": 0.98}),
-               ("the same, 0.7 of the input", {"slow": 0.7, "slow_decay": 0.98}),
-               ("the same, half of the input, decay 0.99", {"slow": 0.5, "slow_decay": 0.99}),
-               ("half of the input, decay 0.98; momentum 0.8, decay of the buffer 0.9", {"slow": 0.5, "slow_decay": 0.98, "mu": 0.8, "beta": 0.9}),
-               ("half of the input, decay 0.98; weight decay at the replicas", {"slow": 0.5, "slow_decay": 0.98, "decay_in_update": True}))
-    variants = [("AdamW, All-Reduce", Run(method="adamw", lr=4e-3, **reduced, **long)),
-                ("Muon, All-Reduce", Run(method="muon", lr=8e-3, beta=0.9, **reduced, **long))]
+               ("slow mean of the gradients: half of the input, decay 0.98", slow),
+               ("the same, 0.7 of the input", slow | {"slow": 0.7}),
+               ("the same, half of the input, decay 0.99", slow | {"slow_decay": 0.99}),
+               ("half of the input, decay 0.98; momentum 0.8, decay of the buffer 0.9", slow | {"mu": 0.8, "beta": 0.9}),
+               ("half of the input, decay 0.98; weight decay at the replicas", slow | {"decay_in_update": True}))
+    variants = list(zip(("AdamW, All-Reduce", "Muon, All-Reduce"), all_reduce(4e-3, 8e-3, **long)))
     variants += [(name, base.having(**change)) for name, change in changes]
     return table(["setting", "held-out loss"], rows_of(lab, variants, lambda run: [loss_of(lab, run)]))
 

@@ -5,6 +5,7 @@ run takes beside the program's own, and what the run says of its parameters.
     torchrun memory.py --aggregator HOST:PORT --out FOLDER
 """
 import argparse
+import ctypes
 import dataclasses
 import json
 import pathlib
@@ -21,6 +22,12 @@ def status(name):
     """A line of /proc/self/status, in bytes."""
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def forget_freed():
+    """Returns what was freed to the system; VmHWM is the most from now on."""
+    ctypes.CDLL(None).malloc_trim(0)
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
 def main():
@@ -48,6 +55,7 @@ def main():
     before = most = 0
     for _ in range(3):
         step(torch.randn(2, SIZE))
+        forget_freed()
         before = max(before, status("VmRSS"))  # of the program without a run, with gradients
         own.step()
         own.zero_grad()
@@ -55,7 +63,7 @@ def main():
         optimizer = distro_train.Optimizer(run, lambda parameters: torch.optim.SGD(parameters, lr=0.01))
         for batch in run.batches(torch.randn(64, SIZE), torch.stack):
             loss = step(batch)
-            pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM is the most from now on
+            forget_freed()
             optimizer.step(loss)
             most = max(most, status("VmHWM"))
         held = [dataclasses.asdict(one) for one in run.parameters.values()]

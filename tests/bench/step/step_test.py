@@ -40,10 +40,12 @@ class ModuleStepTest(unittest.TestCase):
             for ranks in (1, 2):
                 with self.subTest(ranks=ranks):
                     plain, runs = module_step.measure(binaries, step.BASE | small, ranks, options)
+                    self.assertGreater(plain["step"], plain["rest"])
                     self.assertGreater(plain["rest"], 0)
                     self.assertEqual(set(runs), {1, 5})
                     for run in runs.values():
                         self.assertGreater(run["parameters"], 50000)
+                        self.assertGreater(run["step"], run["rest"])
                         self.assertGreater(run["rest"], 0)
                         self.assertGreater(run["kernels"], 0)
 

@@ -21,8 +21,6 @@ from ._shared_memory import shared_zeros
 
 #: Elements of the tensors that travel in one operation, or of one that has more.
 _TOGETHER = 1 << 24
-#: Elements: no cache line has two tensors.
-_ALIGNMENT = 16
 
 
 class _Part(NamedTuple):
@@ -121,7 +119,7 @@ class Sharded:
                 local_of(self._parameters[part.name]).copy_(part.of(self._values[part.name]))
             for parts in self._parts:
                 sent = [
-                    _flat((part.of(self.wholes[part.name]) for part in of_rank), "cpu")
+                    _flat((part.of(self._values[part.name]) for part in of_rank), "cpu")
                     for of_rank in parts
                     if self._ranks.rank == 0
                 ]
@@ -145,18 +143,12 @@ class Sharded:
 
     def _in_first(self, ranks: Ranks) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """Values and gradients. Memory that nobody writes takes none: with deltas the gradients' half."""
-        offsets, end = {}, 0
-        for name, shape in self._shapes.items():
-            offsets[name] = end
-            end += -(-shape.numel() // _ALIGNMENT) * _ALIGNMENT
-        shared = shared_zeros(2 * end, ranks)
+        wholes = [_Part(name, tuple(shape), (0,) * len(shape)) for name, shape in self._shapes.items()]
+        shared = shared_zeros(2 * _elements(wholes), ranks)
         if shared is None:
             return {}, {}
-
-        def in_half(half: torch.Tensor) -> dict[str, torch.Tensor]:
-            return {name: half[offsets[name] :][: shape.numel()].view(shape) for name, shape in self._shapes.items()}
-
-        return in_half(shared[:end]), in_half(shared[end:])
+        values, gradients = ({part.name: whole for part, whole in _split(wholes, half)} for half in shared.chunk(2))
+        return values, gradients
 
     def entries(self) -> dict[str, torch.Tensor]:
         """The whole module's state dict in the host's memory of rank 0, which has the trained tensors of `wholes`
