@@ -130,6 +130,7 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("alpha_end", 0, 10, &s.alpha_end);
   reader.Take("decay_in_update", &s.decay_in_update);
   reader.Take("slow", 0, 1, &s.slow);
+  reader.Take("slow_end", 0, 1, &s.slow_end);
   reader.Take("slow_decay", 0, 1, &s.slow_decay);
   reader.Take("norm_clip", 0, 1000, &s.norm_clip);
   DISTRO_RETURN_IF_ERROR(reader.Finish());

@@ -61,6 +61,7 @@ struct DeltasSettings {
   double alpha_end = 1;               // factor of alpha over the last tenth of the rounds
   bool decay_in_update = false;       // weight decay at the replicas, exact, and none inside
   double slow = 0;                    // the inner optimizer gets (1 - slow) g + slow v, where
+  double slow_end = -1;               // (as beta_end)
   double slow_decay = 0.98;           // v <- slow_decay v + (1 - slow_decay) g
   double norm_clip = 0;               // of a delta, in medians of the round's norms; 0: off
 };

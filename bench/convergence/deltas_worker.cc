@@ -54,7 +54,7 @@ absl::Status DeltasWorker::Step(uint64_t step) {
   double norm = GradientNorm();
   if (!std::isfinite(loss) || !std::isfinite(norm)) return absl::OkStatus();
   if (lab_.settings->slow > 0) {
-    MixSlowly();
+    MixSlowly(step);
     norm = GradientNorm();
   }
   return rule_.Step({.rate = LearningRate(*lab_.config, step),
@@ -71,9 +71,14 @@ double DeltasWorker::GradientNorm() const {
 }
 
 // g <- (1 - slow) g + slow v, with v the slow mean of the gradients.
-void DeltasWorker::MixSlowly() {
+void DeltasWorker::MixSlowly(uint64_t step) {
   if (!slow_.has_value()) slow_.emplace(*lab_.layout);
-  const auto share = static_cast<float>(lab_.settings->slow);
+  double mixed = lab_.settings->slow;
+  if (lab_.settings->slow_end >= 0 && step >= lab_.config->warmup_rounds()) {
+    const double rate = LearningRate(*lab_.config, step) / lab_.config->peak_learning_rate();
+    mixed = lab_.settings->slow_end + (mixed - lab_.settings->slow_end) * rate;
+  }
+  const auto share = static_cast<float>(mixed);
   const auto decay = static_cast<float>(lab_.settings->slow_decay);
   for (int i = 0; i < gradient_.tensors(); ++i) {
     const absl::Span<float> g = gradient_.tensor(i), v = slow_->tensor(i);

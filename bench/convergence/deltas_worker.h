@@ -59,7 +59,7 @@ class DeltasWorker {
 
  private:
   double GradientNorm() const;
-  void MixSlowly();
+  void MixSlowly(uint64_t step);
 
   const DeltasLab& lab_;
   const int index_;
