@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -16,7 +14,6 @@
 #include "common/base/clock.h"
 #include "common/base/exceptions.h"
 #include "common/base/file.h"
-#include "common/base/folder.h"
 #include "common/base/parallel.h"
 #include "common/base/random.h"
 #include "common/base/reason.h"
@@ -68,12 +65,6 @@ absl::StatusOr<std::string> FingerprintOf(const WorkerOptions& options, const To
       absl::StrCat(
           options.public_data.empty() ? "--data: " : "--public_data: ", "its fingerprint is ",
           fingerprint, ", and the invite is for a run on ", options.data_fingerprint));
-}
-
-// A folder for downloads: that of the state, in which an interrupted download can be resumed, or a
-// temporary one.
-absl::StatusOr<std::string> ScratchDir(const LocalIdentity& identity) {
-  return identity.state != nullptr ? identity.state->path() : MakeTemporaryFolder("distro-worker");
 }
 
 TrainerOptions TrainerOptionsOf(const WorkerOptions& options, const LocalIdentity& identity) {
@@ -142,11 +133,6 @@ absl::Status Train(const WorkerOptions& options, const LocalIdentity& identity, 
       FingerprintOf(options, public_tokens.has_value() ? *public_tokens : tokens));
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> endpoint,
                           ServeMetrics(options.http, metrics, log));
-  DISTRO_ASSIGN_OR_RETURN(const std::string scratch_dir, ScratchDir(identity));
-  const auto remove = absl::MakeCleanup([&] {
-    std::error_code ignored;
-    if (identity.state == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
-  });
   SetTorchThreads(options.threads);
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<RoundLines> lines, OpenRoundLines(options, log));
   Progress progress(stdout, /*live=*/isatty(STDOUT_FILENO) != 0, Clock::Real());
@@ -163,7 +149,7 @@ absl::Status Train(const WorkerOptions& options, const LocalIdentity& identity, 
                          .phases = phases,
                          .log = log});
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run,
-                          TrainingRun::Begin(trainer, scratch_dir, &workload,
+                          TrainingRun::Begin(trainer, &workload,
                                              {.exchange = exchange,
                                               .phases = phases,
                                               .log = log,

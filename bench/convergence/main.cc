@@ -210,7 +210,7 @@ absl::StatusOr<Curve> Train(const Options& options, const v1::RunConfig& config,
     DISTRO_ASSIGN_OR_RETURN(std::vector<LabLink> links, Links(options, config));
     return RunVirtualWorkers(
         std::move(run), tokens,
-        {.links = std::move(links), .micro_batch_samples = options.micro_batch_samples}, folder);
+        {.links = std::move(links), .micro_batch_samples = options.micro_batch_samples});
   }
   if (options.method == "deltas") return TrainWithDeltas(options, run, tokens);
   DISTRO_ASSIGN_OR_RETURN(const BaselineMethod method, BaselineOf(options.method));

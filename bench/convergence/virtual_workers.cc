@@ -5,11 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "server/local/local_aggregator.h"
@@ -47,7 +45,6 @@ class CurveObserver {
 
 struct Worker {
   int index = 0;
-  std::string folder;
   LabLink link;
   int micro_batch_samples = 0;
 };
@@ -60,7 +57,6 @@ absl::Status Train(const Worker& worker, const TokenSource& tokens,
   PhaseClock phases(Clock::Real());
   server::LocalExchange local(aggregator);
   LabExchange exchange(&local, worker.link);
-  DISTRO_RETURN_IF_ERROR(CreateFolders(worker.folder));
   Trainer::Observer observer = [](const TrainSummary&) {};
   if (curve != nullptr)
     observer = CurveObserver(curve, &exchange, aggregator->run().config.start_workers());
@@ -74,7 +70,7 @@ absl::Status Train(const Worker& worker, const TokenSource& tokens,
       {.tokens = &tokens, .data_fingerprint = fingerprint, .phases = &phases, .log = &log});
   DISTRO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainingRun> run,
-      TrainingRun::Begin(options, worker.folder, &workload,
+      TrainingRun::Begin(options, &workload,
                          {.exchange = &exchange, .phases = &phases, .log = &log}, observer));
   const absl::Status status = run->Train();
   exchange.Leave("done");
@@ -84,8 +80,7 @@ absl::Status Train(const Worker& worker, const TokenSource& tokens,
 }  // namespace
 
 absl::StatusOr<Curve> RunVirtualWorkers(server::RunIdentity run, const TokenSource& tokens,
-                                        const VirtualWorkersOptions& options,
-                                        const std::string& folder) {
+                                        const VirtualWorkersOptions& options) {
   Curve curve(run.config.rounds());
   run.config.set_min_workers(run.config.start_workers());
   DISTRO_ASSIGN_OR_RETURN(const std::unique_ptr<server::LocalAggregator> aggregator,
@@ -98,7 +93,6 @@ absl::StatusOr<Curve> RunVirtualWorkers(server::RunIdentity run, const TokenSour
       LabLink link = options.links[i];
       link.evaluates = i == 0;
       const Worker worker = {.index = static_cast<int>(i),
-                             .folder = absl::StrCat(folder, "/", i),
                              .link = link,
                              .micro_batch_samples = options.micro_batch_samples};
       const absl::Status status =

@@ -2,7 +2,6 @@
 // exchange is local (server/local/local_aggregator.h), with a LabExchange for each worker.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,9 +19,8 @@ struct VirtualWorkersOptions {
 
 // Trains the run, whose start_workers is W. The curve is that of the first worker; every worker's
 // parameters are the same bits. No worker is quarantined, whatever it sends, since that would leave
-// fewer than min_workers. `folder` is scratch space.
+// fewer than min_workers.
 absl::StatusOr<Curve> RunVirtualWorkers(server::RunIdentity run, const TokenSource& tokens,
-                                        const VirtualWorkersOptions& options,
-                                        const std::string& folder);
+                                        const VirtualWorkersOptions& options);
 
 }  // namespace distro::worker

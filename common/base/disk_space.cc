@@ -18,6 +18,14 @@ std::optional<DiskSpace> SpaceOf(const std::string& path) {
                    .free_files = about.f_favail};
 }
 
+absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
+  const std::optional<DiskSpace> space = SpaceOf(FolderOf(path));
+  if (!space || bytes <= space->free_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path, ": needs ", bytes, " bytes, and its disk has ", space->free_bytes,
+                   " free: make room there, or give a folder on another disk"));
+}
+
 std::string DiskErrorText(int error_number, absl::string_view path) {
   const std::string text = strerror(error_number);
   if (error_number != ENOSPC) return text;

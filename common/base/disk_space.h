@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace distro {
@@ -20,6 +21,10 @@ struct DiskSpace {
 
 // Of the file system of `path`; nullopt: it cannot be inspected.
 std::optional<DiskSpace> SpaceOf(const std::string& path);
+
+// ResourceExhausted: the disk of a file that is to be written has fewer bytes free. OK where that
+// cannot be known.
+absl::Status CheckRoom(const std::string& path, uint64_t bytes);
 
 // strerror of a failed system call about `path`. ENOSPC is also the error of a file system that has
 // free bytes, but no inode for another file: then the text says so.

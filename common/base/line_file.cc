@@ -55,7 +55,9 @@ absl::Status LineFile::CutTornLine() {
 
 absl::Status LineFile::Rotate() {
   const std::string older = absl::StrCat(path_, ".1");
-  if (rename(path_.c_str(), older.c_str()) != 0) return ErrnoToStatus(errno, "rename to", older);
+  // There is none after a rotation whose new file could not be made.
+  if (rename(path_.c_str(), older.c_str()) != 0 && errno != ENOENT)
+    return ErrnoToStatus(errno, "rename to", older);
   DISTRO_ASSIGN_OR_RETURN(file_, OpenForAppend(path_));
   size_ = 0;
   return absl::OkStatus();

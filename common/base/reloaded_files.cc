@@ -65,7 +65,8 @@ absl::Status ReloadedFiles::Start() {
   shared_->value = std::move(first);
   // This object is used only while it has not ended.
   thread_ = std::thread([this, shared = shared_, watch = std::move(watch)]() mutable {
-    while (AwaitLook(shared.get()) && Look(shared.get(), &watch)) {
+    bool failed = false;
+    while (AwaitLook(shared.get()) && Look(shared.get(), &watch, &failed)) {
     }
     absl::MutexLock end(&shared->mu);
     shared->done = true;
@@ -73,16 +74,22 @@ absl::Status ReloadedFiles::Start() {
   return absl::OkStatus();
 }
 
-bool ReloadedFiles::Look(Shared* shared, FileWatch* watch) {
+bool ReloadedFiles::Look(Shared* shared, FileWatch* watch, bool* failed) {
+  const bool changed = watch->Changed();
   std::optional<absl::StatusOr<Value>> read;
-  if (watch->Changed()) read = shared->read();
+  // What stands in the way may go without a change that FileWatch sees: permissions, the time of a
+  // certificate, a limit of open files.
+  if (changed || *failed) read = shared->read();
+  if (read) *failed = !read->ok();
   absl::StatusOr<Value> now;
   {
     absl::MutexLock lock(&shared->mu);
     shared->looking_since.reset();
     if (shared->ended) return false;
-    if (!std::exchange(shared->late, false) && !read) return true;
+    const bool late = std::exchange(shared->late, false);
+    const bool as_before = !read || (!changed && !read->ok());
     if (read) shared->problem = read->status();
+    if (!late && as_before) return true;
     if (read && read->ok()) shared->value = **read;
     now = shared->problem.ok() ? absl::StatusOr<Value>(shared->value) : shared->problem;
   }

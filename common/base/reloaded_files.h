@@ -1,5 +1,6 @@
-// A value read from files, and read again when they change, on a thread of its own: a disk that
-// hangs keeps nobody waiting, neither a caller nor the end of the process. Thread-safe.
+// A value read from files, and read again when they change and while the last reading failed, on a
+// thread of its own: a disk that hangs keeps nobody waiting, neither a caller nor the end of the
+// process. Thread-safe.
 //
 //   Reloaded<TokenTable> tokens({path}, [path] { return ReadTokens(path); }, told, clock);
 //   DISTRO_RETURN_IF_ERROR(tokens.Start());
@@ -46,7 +47,8 @@ class ReloadedFiles {
   struct Shared;
   // Of the thread; false: the end. Looks at the files, which may take for ever.
   bool AwaitLook(Shared* shared);
-  bool Look(Shared* shared, FileWatch* watch);
+  // `failed`: whether the last reading failed.
+  bool Look(Shared* shared, FileWatch* watch, bool* failed);
 
   const Told told_;
   const Clock* const clock_;
@@ -60,8 +62,8 @@ class Reloaded {
   // Reads the files. Owns all that it uses: if the disk hangs, it outlives this object.
   using Read = std::function<absl::StatusOr<T>()>;
   // Receives the result of each reading of changed files, and DeadlineExceeded if the disk does not
-  // answer; after an error the value of before stays. Called on any thread, and not after the end
-  // of this object.
+  // answer; after an error the value of before stays, and the next reading that succeeds is told.
+  // Called on any thread, and not after the end of this object.
   using Told = std::function<void(const absl::StatusOr<std::shared_ptr<const T>>& now)>;
 
   // Empty paths are not looked at. `clock` is borrowed.

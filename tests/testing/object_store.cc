@@ -182,6 +182,7 @@ void ObjectStore::Impl::Serve(tcp::socket* socket) {
         decide ? decide(Text(request.method_string()), key, n) : StoreFault::kNone;
     Response response;
     if (happens == StoreFault::kRefuse) response.result(503);
+    if (happens == StoreFault::kForbid) response.result(403);
     if (happens == StoreFault::kNone || happens == StoreFault::kLose) {
       absl::MutexLock lock(&mu);
       response = Act(request, key, target.size() > 1 ? target[1] : "");

@@ -19,6 +19,7 @@ namespace distro::testing {
 enum class StoreFault {
   kNone,
   kRefuse,  // 503, and nothing is done
+  kForbid,  // 403, and nothing is done
   kLose,    // it is done, and the connection ends without an answer
   kCut,     // nothing is done, and the connection ends
 };

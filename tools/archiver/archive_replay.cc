@@ -202,6 +202,7 @@ void ArchiveReplay::EndInterval() {
   archive_.state.result_bytes = 0;
   if (const absl::Status status = Save(); !status.ok()) {
     archive_.state = std::move(before);
+    archive_.state.result_bytes = 0;  // the next try is an interval later
     return;
   }
   Publish();

@@ -31,7 +31,10 @@ void Publisher::Publish(const Replica& replica, const Companions& companions) {
   }
   context_.metrics->folders_published->Increment();
   context_.log->Info("folder published", {{"round", last_round_.value()}, {"dir", options.dir}});
-  if (context_.command != nullptr) folders_.Add({last_round_, replica.StateHash()});
+  if (context_.command == nullptr || folders_.Add({last_round_, replica.StateHash()})) return;
+  context_.log->Warning(
+      "publish command still runs: a newer folder takes the place of one that waits",
+      {{"round", round_in_use_.load()}});
 }
 
 void Publisher::RunCommand(const Folder& folder) {

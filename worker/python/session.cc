@@ -1,15 +1,11 @@
 #include "worker/python/session.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/bitmap.h"
 #include "common/base/clock.h"
 #include "common/base/exceptions.h"
-#include "common/base/folder.h"
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/random.h"
@@ -116,15 +112,7 @@ void Session::Run() {
 }
 
 absl::Status Session::Train() {
-  std::string scratch_dir = options_.state_dir;
-  if (state_ == nullptr) {
-    DISTRO_ASSIGN_OR_RETURN(scratch_dir, MakeTemporaryFolder("distro-train"));
-  }
-  const auto remove = absl::MakeCleanup([&] {
-    std::error_code ignored;
-    if (state_ == nullptr) std::filesystem::remove_all(scratch_dir, ignored);
-  });
-  DISTRO_ASSIGN_OR_RETURN(run_, Begin(scratch_dir));
+  DISTRO_ASSIGN_OR_RETURN(run_, Begin());
   const absl::Status status = run_->Train();
   // The program continues with the run's parameters, even after an error.
   const absl::Status shown = workload_->learner()->BeginLocalSteps();
@@ -138,12 +126,12 @@ absl::Status Session::ShowJoined() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin(const std::string& scratch_dir) {
+absl::StatusOr<std::unique_ptr<TrainingRun>> Session::Begin() {
   return TrainingRun::Begin({.worker = options_.name,
                              .incarnation = RandomWord() | 1,
                              .checkpoint_dir = "",
                              .state_interval_rounds = options_.state_interval_rounds},
-                            scratch_dir, &*workload_,
+                            &*workload_,
                             {.exchange = exchange_.get(),
                              .phases = &phases_,
                              .log = &log_,

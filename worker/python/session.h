@@ -122,7 +122,7 @@ class Session {
   absl::Status Train();
   // Sets the module to the run's newest parameters, and waits until the program takes samples.
   absl::Status ShowJoined();
-  absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const std::string& scratch_dir);
+  absl::StatusOr<std::unique_ptr<TrainingRun>> Begin();
 
   // Takes the invite, if there is one. Statuses of TakeWorkersInvite, and FailedPrecondition with
   // reason `other_data`: it is for a run on other data.

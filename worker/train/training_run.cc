@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/exceptions.h"
+#include "common/base/folder.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
@@ -26,11 +27,10 @@ constexpr int kSnapshotAttempts = 5;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Begin(const TrainerOptions& options,
-                                                                const std::string& scratch_dir,
                                                                 Workload* workload,
                                                                 const Dependencies& deps,
                                                                 Trainer::Observer observer) {
-  auto run = absl::WrapUnique(new TrainingRun(options, scratch_dir, workload, deps));
+  auto run = absl::WrapUnique(new TrainingRun(options, workload, deps));
   if (deps.state != nullptr) DISTRO_RETURN_IF_ERROR(run->LoadState());
   DISTRO_RETURN_IF_ERROR(run->JoinWithState());
   TrainerOptions chosen = options;
@@ -58,11 +58,20 @@ absl::Status TrainingRun::Train() {
   return status;
 }
 
+// A temporary folder is made for each download: what cleans /tmp removes an old one under a run that
+// takes weeks. An interrupted download in the folder of the state is resumed.
 absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
+  const bool temporary = deps_.state == nullptr;
+  DISTRO_ASSIGN_OR_RETURN(const std::string folder,
+                          temporary ? MakeTemporaryFolder("distro-worker") : deps_.state->path());
+  const auto remove = absl::MakeCleanup([&] {
+    std::error_code ignored;
+    if (temporary) std::filesystem::remove_all(folder, ignored);
+  });
   absl::Status status;
   for (int attempt = 0; attempt < kSnapshotAttempts; ++attempt) {
-    DISTRO_RETURN_IF_ERROR(Join(request));
-    status = LoadSnapshot();
+    DISTRO_RETURN_IF_ERROR(Join(request, folder));
+    status = LoadSnapshot(folder);
     if (!NeedsResync(status)) return status;
     deps_.log->Warning("the snapshot was deleted: joining again to get a newer one",
                        {{"status", status}});
@@ -70,7 +79,7 @@ absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
   return status;
 }
 
-absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
+absl::Status TrainingRun::Join(const v1::JoinRequest& asked, const std::string& folder) {
   v1::JoinRequest request = asked;
   request.mutable_worker()->set_name(options_.worker);
   request.mutable_worker()->set_incarnation(options_.incarnation);
@@ -83,7 +92,7 @@ absl::Status TrainingRun::Join(const v1::JoinRequest& asked) {
                              {"snapshot_round", run_.snapshot().round()},
                              {"head_round", run_.head_round()}});
   if (!built_) {
-    if (deps_.wants_companions) DISTRO_RETURN_IF_ERROR(LoadCompanions());
+    if (deps_.wants_companions) DISTRO_RETURN_IF_ERROR(LoadCompanions(folder));
     DISTRO_RETURN_IF_ERROR(workload_->Build(run_, companions_));
     built_ = true;
     return absl::OkStatus();
@@ -102,21 +111,21 @@ absl::Status TrainingRun::Resync() {
   return JoinAndLoad(request);
 }
 
-absl::Status TrainingRun::LoadCompanions() {
-  const std::string folder = absl::StrCat(scratch_dir_, "/companions");
-  const auto remove = absl::MakeCleanup([&folder] {
+absl::Status TrainingRun::LoadCompanions(const std::string& folder) {
+  const std::string companions = absl::StrCat(folder, "/companions");
+  const auto remove = absl::MakeCleanup([&companions] {
     std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    std::filesystem::remove_all(companions, ignored);
   });
   const auto fetch = [this](const v1::CompanionFile& file, const std::string& path) {
     return deps_.exchange->DownloadCompanion(file, path);
   };
-  DISTRO_ASSIGN_OR_RETURN(companions_, CollectCompanions(run_.companions(), folder, fetch));
+  DISTRO_ASSIGN_OR_RETURN(companions_, CollectCompanions(run_.companions(), companions, fetch));
   return absl::OkStatus();
 }
 
-absl::Status TrainingRun::LoadSnapshot() {
-  const std::string path = absl::StrCat(scratch_dir_, "/snapshot.safetensors");
+absl::Status TrainingRun::LoadSnapshot(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/snapshot.safetensors");
   const auto remove = absl::MakeCleanup([&path] {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);

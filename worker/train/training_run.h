@@ -2,7 +2,7 @@
 // exchange's data. Used by worker processes, workers of a simulation in one process, and Python
 // programs.
 //
-//   DISTRO_ASSIGN_OR_RETURN(auto run, TrainingRun::Begin(options, scratch_dir, workload, ...));
+//   DISTRO_ASSIGN_OR_RETURN(auto run, TrainingRun::Begin(options, workload, ...));
 //   return run->Train();
 //
 // Not thread-safe: one training thread.
@@ -45,11 +45,10 @@ class TrainingRun {
   // parameters.
   static constexpr uint64_t kOldestStateRounds = 1000;
 
-  // Joins, builds the workload (borrowed), downloads the snapshot to a temporary file in
-  // `scratch_dir`, and restores stored state. Statuses of Exchange and Workload::Build, and
+  // Joins, builds the workload (borrowed), downloads the snapshot to a temporary file, and restores
+  // stored state. Statuses of Exchange and Workload::Build, and
   // DataLoss: the snapshot's state hash is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
-                                                            const std::string& scratch_dir,
                                                             Workload* workload,
                                                             const Dependencies& deps,
                                                             Trainer::Observer observer);
@@ -63,16 +62,16 @@ class TrainingRun {
   const Companions& companions() const { return companions_; }
 
  private:
-  TrainingRun(const TrainerOptions& options, const std::string& scratch_dir, Workload* workload,
-              const Dependencies& deps)
-      : options_(options), scratch_dir_(scratch_dir), workload_(workload), deps_(deps) {}
+  TrainingRun(const TrainerOptions& options, Workload* workload, const Dependencies& deps)
+      : options_(options), workload_(workload), deps_(deps) {}
 
   // Joins and loads the snapshot; joins again if the snapshot was deleted before it was downloaded.
   // With a run id: joins that run only.
   absl::Status JoinAndLoad(const v1::JoinRequest& request);
-  absl::Status Join(const v1::JoinRequest& request);
-  absl::Status LoadSnapshot();
-  absl::Status LoadCompanions();
+  // `folder`: for downloads.
+  absl::Status Join(const v1::JoinRequest& request, const std::string& folder);
+  absl::Status LoadSnapshot(const std::string& folder);
+  absl::Status LoadCompanions(const std::string& folder);
   absl::Status Resync();
 
   // Loads the stored state, if it is of this worker. If Join then refuses its run, it is set aside.
@@ -84,7 +83,6 @@ class TrainingRun {
 
   // Constant after construction.
   const TrainerOptions options_;
-  const std::string scratch_dir_;
   Workload* const workload_;
   const Dependencies deps_;
 

@@ -1,11 +1,9 @@
 #include "common/client/follow/snapshot_fetch.h"
 
 #include <memory>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/disk_space.h"
-#include "common/base/file_calls.h"
 #include "common/base/part_file.h"
 #include "common/base/reason.h"
 #include "common/base/reason_log.h"
@@ -80,21 +78,13 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
   return end;
 }
 
-// Before anything is fetched, rather than when the disk is full.
-absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
-  const std::optional<DiskSpace> space = SpaceOf(FolderOf(path));
-  if (!space || bytes <= space->free_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(path, ": needs ", bytes, " bytes, and its disk has ", space->free_bytes,
-                   " free: make room there, or give a folder on another disk"));
-}
-
 }  // namespace
 
 absl::Status FetchSnapshot(const Follower& follower, Connection* connection,
                            const v1::SnapshotInfo& snapshot, const std::string& path,
                            Mirrors* mirrors) {
   DISTRO_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, snapshot.size_bytes()));
+  // Before anything is fetched, rather than when the disk is full.
   DISTRO_RETURN_IF_ERROR(CheckRoom(path, snapshot.size_bytes() - part.size()));
   // Its first bytes may belong to another snapshot, or come from a mirror that lies.
   bool doubtful = part.size() > 0;

@@ -27,6 +27,7 @@ constexpr char kSha256Header[] = "x-amz-meta-distro-sha256";
 constexpr size_t kMaxAnswerBytes = 4 << 20;  // of an answer that is no object
 constexpr absl::Duration kClockDiffers = absl::Minutes(5);
 constexpr size_t kReadBytes = 1 << 20;
+constexpr absl::Duration kAbortWithin = absl::Seconds(5);
 
 bool MayPass(int status) { return status == 429 || status == 408 || status >= 500; }
 
@@ -125,7 +126,8 @@ void S3Client::GiveBack(std::unique_ptr<HttpClient> connection) {
 }
 
 absl::StatusOr<S3Client::Answer> S3Client::AskOnce(const Call& call) {
-  DISTRO_ASSIGN_OR_RETURN(const S3Credentials credentials, FindS3Credentials(environment_));
+  const absl::StatusOr<S3Credentials> credentials = FindS3Credentials(environment_);
+  if (!credentials.ok()) return absl::PermissionDeniedError(credentials.status().message());
   const std::string host = place_.server.Authority();
   const std::string path = call.key.empty() ? "/" : absl::StrCat("/", place_.prefix, call.key);
   const std::string full_path = place_.server.path + path;
@@ -144,7 +146,7 @@ absl::StatusOr<S3Client::Answer> S3Client::AskOnce(const Call& call) {
   }
   HttpCall http{.method = call.method,
                 .path = call.query.empty() ? path : absl::StrCat(path, "?", EncodedQuery(request)),
-                .headers = Sign(request, credentials, place_.region, now)};
+                .headers = Sign(request, *credentials, place_.region, now)};
   if (call.content != nullptr) {
     http.body_bytes = call.content->bytes;
     http.body = call.content->read;
@@ -196,6 +198,9 @@ absl::Status S3Client::CheckAnswer(const Call& call, const Answer& answer) const
                                         code.empty() ? "" : " ", absl::CEscape(code),
                                         message.empty() ? "" : ": ", absl::CEscape(message));
   if (code == "RequestTimeout") return absl::UnavailableError(what);
+  const bool refused = status == 401 || status == 403 || code == "ExpiredToken" ||
+                       code == "InvalidToken" || code == "TokenRefreshRequired";
+  if (refused) return absl::PermissionDeniedError(what);
   if (code == "NoSuchBucket" || status == 301 || status == 307 || status == 400) {
     const absl::string_view region = answer.head.Header("x-amz-bucket-region");
     return absl::InvalidArgumentError(
@@ -203,7 +208,6 @@ absl::Status S3Client::CheckAnswer(const Call& call, const Answer& answer) const
   }
   if (status == 404) return absl::NotFoundError(what);
   if (status == 412) return absl::AlreadyExistsError(what);
-  if (status == 401 || status == 403) return absl::PermissionDeniedError(what);
   // 409 of a conditional write: another one is under way.
   if (MayPass(status) || status == 409 || status / 100 == 2) return absl::UnavailableError(what);
   return absl::InternalError(what);
@@ -318,8 +322,15 @@ absl::StatusOr<std::string> S3Client::PutParts(const std::string& key, const S3C
   const std::string upload = ElementOf(begun.body, "UploadId");
   if (upload.empty())
     return absl::UnavailableError(absl::StrCat(place_.url, "/", key, ": got no UploadId"));
-  auto abort = absl::MakeCleanup([&] {  // else its parts would stay, unseen, and be charged
-    Ask({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}}).IgnoreError();
+  // Else its parts would stay, unseen, and be charged. Also when this client is cancelled.
+  auto abort = absl::MakeCleanup([&] {
+    S3Options last = options_;
+    last.cancelled = nullptr;
+    last.patience = last.answer_patience = kAbortWithin;
+    last.tries = 1;
+    With(std::move(last))
+        ->Ask({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}})
+        .IgnoreError();
   });
   std::string list = "<CompleteMultipartUpload>";
   for (size_t number = 1; (number - 1) * options_.part_bytes < content.bytes; ++number)

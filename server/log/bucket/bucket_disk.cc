@@ -55,9 +55,12 @@ std::string BucketDisk::epoch_sha256() const {
 
 absl::StatusOr<bool> BucketDisk::Restore() {
   absl::StatusOr<FetchedRun> run = Fetch();
-  if (absl::IsPermissionDenied(run.status()))
+  // With a run in the folder the credentials were right once, and are being renewed.
+  const bool refused = absl::IsPermissionDenied(run.status());
+  if (refused && !Exists(RunFilePath(data_dir_)))
     return absl::InvalidArgumentError(run.status().message());
-  if (absl::IsUnavailable(run.status())) return StoreError(DiskOperation::kPut, run.status());
+  if (refused || absl::IsUnavailable(run.status()))
+    return StoreError(DiskOperation::kPut, run.status());
   DISTRO_RETURN_IF_ERROR(run.status());
   if (!epoch_sha256().empty()) Tidy(*run);
   absl::MutexLock lock(&mu_);

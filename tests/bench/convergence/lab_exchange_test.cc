@@ -28,8 +28,7 @@ CurvePoint TrainOver(const std::vector<LabLink>& links) {
       *server::MakeLocalRun(tiny.Config(kWorkers, kRounds, /*overlap=*/0), tiny.checkpoint_dir(),
                             tiny.File("initial.safetensors"));
   const TokenSource tokens = *OpenTokens(tiny.text_path(), TokenFormat::kAuto);
-  const absl::StatusOr<Curve> curve =
-      RunVirtualWorkers(run, tokens, {.links = links}, tiny.File("scratch"));
+  const absl::StatusOr<Curve> curve = RunVirtualWorkers(run, tokens, {.links = links});
   EXPECT_TRUE(curve.ok()) << curve.status();
   return curve.ok() ? curve->point(curve->points() - 1) : CurvePoint{};
 }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 
@@ -17,6 +18,15 @@ TEST(DiskSpaceTest, SaysWhatAFileSystemHas) {
   EXPECT_LE(space->free_bytes, space->bytes);
   EXPECT_LE(space->free_files, space->files);
   EXPECT_FALSE(SpaceOf(folder.File("none")).has_value());
+}
+
+TEST(DiskSpaceTest, RefusesAFileThatIsLargerThanTheDisk) {
+  const testing::ScratchFolder folder;
+  EXPECT_TRUE(CheckRoom(folder.File("file"), 1).ok());
+  const absl::Status status = CheckRoom(folder.File("file"), uint64_t{1} << 60);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("needs 1152921504606846976 bytes"));
+  EXPECT_TRUE(CheckRoom("/none/file", uint64_t{1} << 60).ok()) << "writing it says what is wrong";
 }
 
 // Of one without inodes: full_disk_test.

@@ -58,6 +58,15 @@ TEST_F(LineFileTest, MovesFullFileAside) {
   EXPECT_EQ(*ReadFile(path_ + ".1"), "eeee\n");
 }
 
+// As after a rotation on a full disk, where the file could be renamed and no new one be made.
+TEST_F(LineFileTest, GoesOnWithoutTheFileThatItMovesAside) {
+  const auto file = Open(10);
+  ASSERT_TRUE(file->Append("12345678").ok());
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(file->Append("next").ok());
+  EXPECT_EQ(Bytes(), "next\n");
+}
+
 TEST_F(LineFileTest, SaysWhyItCannotWrite) {
   EXPECT_EQ(LineFile::Open(folder_.File("absent/metrics.jsonl"), 10).status().code(),
             absl::StatusCode::kNotFound);

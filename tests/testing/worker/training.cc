@@ -107,10 +107,6 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
   WorkerResult result;
   Log log(LogLevel::kWarning);
   worker::PhaseClock phases(Clock::Real());
-  // Each worker has a scratch folder of its own, as processes have.
-  if (absl::Status status = CreateFolders(run.File(setup.name)); !status.ok()) {
-    return {.status = status, .summary = {}, .momentum_bits = {}};
-  }
   std::unique_ptr<worker::StateDir> state;
   if (!setup.state_dir.empty()) {
     auto opened = worker::StateDir::Open(setup.state_dir, &log);
@@ -147,7 +143,7 @@ WorkerResult TrainWorker(const TinyRun& run, const WorkerSetup& setup) {
                 .phases = &phases,
                 .log = &log});
   const absl::StatusOr<std::unique_ptr<worker::TrainingRun>> training = worker::TrainingRun::Begin(
-      options, run.File(setup.name), &workload,
+      options, &workload,
       {.exchange = setup.exchange, .phases = &phases, .log = &log, .state = state.get()},
       [](const worker::TrainSummary&) {});
   if (!training.ok()) return {.status = training.status(), .summary = {}, .momentum_bits = {}};

@@ -1,6 +1,7 @@
 #include "common/net/s3/s3_client.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -112,6 +113,22 @@ TEST(S3ClientTest, AbandonsPartsWhenOneFails) {
   EXPECT_TRUE(store.objects().empty());
 }
 
+TEST(S3ClientTest, AbandonsPartsWhenItIsCancelled) {
+  ObjectStore store;
+  std::string last;
+  std::atomic<bool> cancelled = false;
+  store.SetFault([&](const std::string& method, const std::string&, int n) {
+    last = method;
+    cancelled = cancelled || n == 2;
+    return StoreFault::kNone;
+  });
+  const auto client = store.Client()->With(
+      {.tries = 1, .part_bytes = 100'000, .cancelled = [&] { return cancelled.load(); }});
+  EXPECT_FALSE(client->Put("a", ContentOf(std::string(250'000, 'x'))).ok());
+  EXPECT_EQ(last, "DELETE");
+  EXPECT_TRUE(store.objects().empty());
+}
+
 TEST(S3ClientTest, TriesAgainWhatMayPass) {
   for (const StoreFault fault : {StoreFault::kRefuse, StoreFault::kLose, StoreFault::kCut}) {
     ObjectStore store;
@@ -189,7 +206,8 @@ TEST_F(AnswersTest, AreStatuses) {
       {Error("404 Not Found", "NoSuchKey"), absl::StatusCode::kNotFound, "NoSuchKey: why"},
       {Error("404 Not Found", "NoSuchBucket"), absl::StatusCode::kInvalidArgument, "NoSuchBucket"},
       {Error("403 Forbidden", "AccessDenied"), absl::StatusCode::kPermissionDenied, "AccessDenied"},
-      {Error("400 Bad", "ExpiredToken"), absl::StatusCode::kInvalidArgument, "ExpiredToken"},
+      {Error("400 Bad", "ExpiredToken"), absl::StatusCode::kPermissionDenied, "ExpiredToken"},
+      {Error("400 Bad", "InvalidRequest"), absl::StatusCode::kInvalidArgument, "InvalidRequest"},
       {Error("503 Slow", "SlowDown"), absl::StatusCode::kUnavailable, "503 SlowDown: why"},
       {Error("429 Slow", ""), absl::StatusCode::kUnavailable, "429"},
       {Error("409 Conflict", "ConditionalRequestConflict"), absl::StatusCode::kUnavailable, "409"},

@@ -336,6 +336,23 @@ TEST(BucketDiskTest, GoesOnAfterAWriteWhoseAnswerWasLost) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST(BucketDiskTest, RefusedCredentialsAreFinalOnlyBeforeThereIsARun) {
+  ObjectStore store;
+  Machine machine(store);
+  const auto forbid = [](const std::string&, const std::string&, int) {
+    return StoreFault::kForbid;
+  };
+  store.SetFault(forbid);
+  const absl::Status first = machine.Open();
+  EXPECT_EQ(first.code(), absl::StatusCode::kInvalidArgument) << first;
+  store.SetFault(nullptr);
+  ASSERT_TRUE(machine.Open().ok());
+  store.SetFault(forbid);
+  const absl::Status later = machine.disk()->Restore().status();
+  EXPECT_EQ(ReasonOf(later), "disk");
+  EXPECT_THAT(later.message(), HasSubstr("403"));
+}
+
 TEST(BucketDiskTest, GoesOnWithACreationThatDidNotEnd) {
   ObjectStore store;
   store.Set("run.json", "of another configuration");
