@@ -321,6 +321,8 @@ def ten_thousand(lab):
     long = {"steps": 10000, "warmup": 300, "floor": 0, "text": LONG_TEXT, "tokens": 2048}
     variants = list(zip(("AdamW, All-Reduce", "Muon, All-Reduce"), all_reduce(2e-3, 8e-3, **long)))
     variants += [(f"H = {h}, K = {k}", deltas(h, k, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)) for h, k in ((5, 128), (20, 128), (5, 4096))]
+    slow = variants[2][1].having(slow=0.5, slow_decay=0.98)
+    variants += [("H = 5, K = 128, a slow mean is half of the input", slow), ("the same, from half to 0.9 as the rate goes to 0", slow.having(slow_end=0.9))]
 
     def cells(run):
         chosen, tried = climb(lab, run, {"lr": RATES})
@@ -342,6 +344,7 @@ def ideas(lab):
                ("weight decay at the replicas, exact", {"decay_in_update": True}),
                ("slow mean of the gradients: half of the input, decay 0.98", slow),
                ("the same, 0.7 of the input", slow | {"slow": 0.7}),
+               ("the same, from half of the input to 0.9 as the rate goes to 0", slow | {"slow_end": 0.9}),
                ("the same, half of the input, decay 0.99", slow | {"slow_decay": 0.99}),
                ("half of the input, decay 0.98; momentum 0.8, decay of the buffer 0.9", slow | {"mu": 0.8, "beta": 0.9}),
                ("half of the input, decay 0.98; weight decay at the replicas", slow | {"decay_in_update": True}))
