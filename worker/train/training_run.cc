@@ -58,8 +58,8 @@ absl::Status TrainingRun::Train() {
   return status;
 }
 
-// A temporary folder is made for each download: what cleans /tmp removes an old one under a run that
-// takes weeks. An interrupted download in the folder of the state is resumed.
+// A temporary folder is made for each download, because in a run of weeks /tmp is cleaned. An
+// interrupted download in the folder of the state is resumed.
 absl::Status TrainingRun::JoinAndLoad(const v1::JoinRequest& request) {
   const bool temporary = deps_.state == nullptr;
   DISTRO_ASSIGN_OR_RETURN(const std::string folder,
