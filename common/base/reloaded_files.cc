@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/file_watch.h"
 #include "common/base/status_macros.h"
+#include "common/base/steady_cond_var.h"
 
 namespace distro {
 
@@ -21,6 +22,7 @@ struct ReloadedFiles::Shared {
   const std::vector<std::string> paths;
   const Read read;
   absl::Mutex mu;
+  SteadyCondVar changed;                   // ended, done
   bool ended ABSL_GUARDED_BY(mu) = false;  // the owner is gone
   bool done ABSL_GUARDED_BY(mu) = false;
   std::optional<absl::Duration> looking_since ABSL_GUARDED_BY(mu);
@@ -41,8 +43,12 @@ ReloadedFiles::~ReloadedFiles() {
   {
     absl::MutexLock lock(&shared_->mu);
     shared_->ended = true;
+    shared_->changed.SignalAll();
     shared_->mu.Await(absl::Condition(shared_.get(), &Shared::Left));
-    done = shared_->mu.AwaitWithTimeout(absl::Condition(&shared_->done), absl::Seconds(1));
+    done = shared_->changed.WaitFor(&shared_->mu, absl::Seconds(1), [this] {
+      shared_->mu.AssertHeld();
+      return shared_->done;
+    });
   }
   if (done) {
     thread_.join();
@@ -53,7 +59,11 @@ ReloadedFiles::~ReloadedFiles() {
 
 bool ReloadedFiles::AwaitLook(Shared* shared) {
   absl::MutexLock lock(&shared->mu);
-  if (shared->mu.AwaitWithTimeout(absl::Condition(&shared->ended), kLookAtFilesEvery)) return false;
+  const auto ended = [shared] {
+    shared->mu.AssertHeld();
+    return shared->ended;
+  };
+  if (shared->changed.WaitFor(&shared->mu, kLookAtFilesEvery, ended)) return false;
   shared->looking_since = clock_->MonotonicNow();
   return true;
 }
@@ -70,6 +80,7 @@ absl::Status ReloadedFiles::Start() {
     }
     absl::MutexLock end(&shared->mu);
     shared->done = true;
+    shared->changed.SignalAll();
   });
   return absl::OkStatus();
 }

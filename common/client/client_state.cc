@@ -88,29 +88,28 @@ std::string ClientState::ReopenIfSilent(absl::Duration now, absl::Duration patie
 }
 
 bool ClientState::AwaitChange(uint64_t seen, absl::Duration timeout) const {
-  const absl::Time deadline = absl::Now() + timeout;
   absl::MutexLock lock(&mu_);
-  while (!ended_ && view_.version == seen) {
-    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
-  }
+  changed_.WaitFor(&mu_, timeout, [&] {
+    mu_.AssertHeld();
+    return ended_ || view_.version != seen;
+  });
   return !ended_;
 }
 
 bool ClientState::Sleep(absl::Duration duration) const {
-  const absl::Time deadline = absl::Now() + duration;
   absl::MutexLock lock(&mu_);
-  while (!ended_) {
-    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
-  }
-  return !ended_;
+  return !changed_.WaitFor(&mu_, duration, [this] {
+    mu_.AssertHeld();
+    return ended_;
+  });
 }
 
 bool ClientState::SleepUnlessNews(absl::Duration duration, const ClientView& start) const {
-  const absl::Time deadline = absl::Now() + duration;
   absl::MutexLock lock(&mu_);
-  while (!ended_ && view_.returns == start.returns && view_.reopens == start.reopens) {
-    if (changed_.WaitWithDeadline(&mu_, deadline)) break;
-  }
+  changed_.WaitFor(&mu_, duration, [&] {
+    mu_.AssertHeld();
+    return ended_ || view_.returns != start.returns || view_.reopens != start.reopens;
+  });
   return !ended_;
 }
 

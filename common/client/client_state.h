@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/steady_cond_var.h"
 #include "grpcpp/client_context.h"
 
 namespace distro {
@@ -91,7 +92,7 @@ class ClientState {
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
-  mutable absl::CondVar changed_;
+  mutable SteadyCondVar changed_;
   ClientView view_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status end_status_ ABSL_GUARDED_BY(mu_);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/client/channel.h"
@@ -26,6 +27,8 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(20);
 // 1.2 B parameters, K = 4; 32 workers, the 32 strongest votes of a block.
 constexpr uint64_t kDefaultUpdateBytes = 1'770'000;
 constexpr uint64_t kDefaultResultBytes = 11'000'000;
+
+absl::Duration Now() { return Clock::Real()->MonotonicNow(); }
 
 enum class Direction { kUp, kDown };
 
@@ -64,9 +67,9 @@ class Lane {
     absl::Duration fastest = absl::InfiniteDuration();
     bool going = true;
     for (int i = 0; going && i <= kRoundTrips; ++i) {  // the first one also connects
-      const absl::Time begin = absl::Now();
+      const absl::Duration begin = Now();
       going = stream->Write({}) && stream->Read(&answer);
-      if (going && i > 0) fastest = std::min(fastest, absl::Now() - begin);
+      if (going && i > 0) fastest = std::min(fastest, Now() - begin);
       if (answer.has_needs()) *needs = answer.needs();
     }
     stream->WritesDone();
@@ -78,8 +81,8 @@ class Lane {
   // Moves `bytes`, or as many as pass within `limit`.
   absl::StatusOr<LinkTransfer> Transfer(Direction direction, uint64_t bytes, absl::Duration limit) {
     grpc::ClientContext context;
-    const absl::Time begin = absl::Now();
-    context.set_deadline(absl::ToChronoTime(begin + limit));
+    const absl::Duration begin = Now();
+    context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
     const std::unique_ptr<Stream> stream = stub_->MeasureLink(&context);
     std::jthread writer([&] { Write(direction, bytes, stream.get()); });
     LinkTransfer moved;
@@ -110,7 +113,7 @@ class Lane {
     stream->WritesDone();
   }
 
-  static absl::Status ReadAnswers(Direction direction, uint64_t bytes, absl::Time begin,
+  static absl::Status ReadAnswers(Direction direction, uint64_t bytes, absl::Duration begin,
                                   Stream* stream, LinkTransfer* moved) {
     v1::MeasureLinkResponse answer;
     while (stream->Read(&answer)) {
@@ -118,7 +121,7 @@ class Lane {
       const uint64_t asked = up ? 0 : std::min(bytes - moved->bytes, kMessageBytes);
       DISTRO_RETURN_IF_ERROR(CheckAnswer(answer, up ? bytes : 0, asked));
       moved->bytes = up ? answer.received_bytes() : moved->bytes + asked;
-      moved->seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+      moved->seconds = absl::ToDoubleSeconds(Now() - begin);
     }
     return absl::OkStatus();
   }

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/steady_cond_var.h"
 #include "server/limits/stream_limiter.h"
 
 namespace distro::server {
@@ -22,6 +23,7 @@ class PeriodicChecks {
     {
       absl::MutexLock lock(&mu_);
       stop_ = true;
+      changed_.SignalAll();
     }
     thread_.join();
   }
@@ -39,12 +41,16 @@ class PeriodicChecks {
   }
   bool Stopped(absl::Duration within) {
     absl::MutexLock lock(&mu_);
-    return mu_.AwaitWithTimeout(absl::Condition(&stop_), within);
+    return changed_.WaitFor(&mu_, within, [this] {
+      mu_.AssertHeld();
+      return stop_;
+    });
   }
 
   StreamLimiter* const limiter_;
   const std::function<void()> look_;
   absl::Mutex mu_;
+  SteadyCondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

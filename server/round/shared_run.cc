@@ -70,6 +70,11 @@ void SharedRun::State::OnMemberChange(const Worker& worker, absl::string_view wo
   WakeRoundThread();
 }
 
+void SharedRun::State::WakeRoundThread() {
+  round_thread_woken = true;
+  shared_->woken_.SignalAll();
+}
+
 SharedRun::SharedRun(const RunContext& constants)
     : context(constants),
       started_at(now()),
@@ -98,13 +103,19 @@ void SharedRun::EndNow() {
 void SharedRun::AwaitWork(absl::Duration until) {
   const absl::Duration timeout = std::min(until - now(), absl::Hours(1));
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&state_.round_thread_woken), timeout);
+  woken_.WaitFor(&mu_, timeout, [this] {
+    mu_.AssertHeld();
+    return state_.round_thread_woken;
+  });
   state_.round_thread_woken = false;
 }
 
 void SharedRun::AwaitEnd(absl::Duration timeout) const {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&state_.control, &Control::ended), timeout);
+  woken_.WaitFor(&mu_, timeout, [this] {
+    mu_.AssertHeld();
+    return state_.control.ended();
+  });
 }
 
 }  // namespace distro::server

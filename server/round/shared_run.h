@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/log.h"
+#include "common/base/steady_cond_var.h"
 #include "common/feed/broadcast.h"
 #include "server/log/admission_store.h"
 #include "server/log/round_log.h"
@@ -78,7 +79,7 @@ class SharedRun {
     // Continues at the end of the log, with the decisions of operators. Statuses as
     // RoundManager::Create.
     absl::Status Restore(const v1::StoredAdmission& decided);
-    void WakeRoundThread() { round_thread_woken = true; }
+    void WakeRoundThread();
 
     RunPosition position;
     Control control;
@@ -119,7 +120,7 @@ class SharedRun {
   void NoteDiskError(const absl::Status& error);
   // Drained or stopped: subscriptions end.
   void EndNow();
-  // Blocks until WakeRoundThread(), or until this monotonic time.
+  // Blocks until WakeRoundThread(), or until this time of the context's clock.
   void AwaitWork(absl::Duration until);
   // Blocks until EndNow(), at most `timeout` of real time.
   void AwaitEnd(absl::Duration timeout) const;
@@ -136,6 +137,7 @@ class SharedRun {
 
  private:
   mutable absl::Mutex mu_;
+  mutable SteadyCondVar woken_;  // the round thread, or the end of the run
   State state_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -108,6 +108,12 @@ class ViolationTest(unittest.TestCase):
         self.assertTrue(checks.check_includes("kernels/cpu/a.cc", '#include "distro/v1/run.pb.h"\n'))
         self.assertTrue(checks.check_includes("server/round/round.cc", '#include "distro/v1/admin.grpc.pb.h"\n'))
 
+    def test_waits_by_the_calendar_are_found(self):
+        self.assertTrue(checks.check_waits("server/round/shared_run.cc", "changed_.WaitWithTimeout(&mu_, left);\n"))
+        self.assertTrue(checks.check_waits("server/round/shared_run.cc", "mu_.AwaitWithDeadline(condition, end);\n"))
+        self.assertEqual(checks.check_waits("tests/testing/gate.h", "mu_.AwaitWithTimeout(condition, left);\n"), [])
+        self.assertEqual(checks.check_waits("server/round/shared_run.cc", "changed_.WaitFor(&mu_, left, done);\n"), [])
+
     def test_opened_files_are_found(self):
         for text in ("#include <fcntl.h>\n", "#include <fstream>\n", 'FILE* f = fopen(name, "r");\n', "std::ifstream in(name);\n"):
             self.assertTrue(checks.check_openers("server/log/run_store.cc", text), text)

@@ -159,6 +159,14 @@ def check_openers(source, text):
     return [f"{source} opens files itself ({' '.join(filter(None, found[0]))}): use common/base/file_calls.h"] if found else []
 
 
+def check_waits(source, text):
+    """Complaints about a file of ours that waits by the calendar's clock, which may be set."""
+    if source.split("/")[0] in ("tests", "bench"):
+        return []
+    found = re.findall(r"\b(?:Await|Wait)With(?:Timeout|Deadline)\b", text)
+    return [f"{source} waits by a clock that may be set ({found[0]}): use common/base/steady_cond_var.h"] if found else []
+
+
 def check_method_names(source, text):
     """Complaints about a file of ours that asks for a method by its name."""
     if source.split("/")[0] in ("tests", "bench") or any(source == place or source.startswith(place + "/") for place in rules.NAMES_METHODS):
@@ -236,7 +244,7 @@ def check_text(tree):
     for source in tree.sources():
         count += 1
         text = (tree.root / source).read_text()
-        complaints += check_includes(source, text) + check_openers(source, text) + check_method_names(source, text)
+        complaints += check_includes(source, text) + check_openers(source, text) + check_waits(source, text) + check_method_names(source, text)
     return complaints, f"{count} source files"
 
 

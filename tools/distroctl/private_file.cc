@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 
@@ -53,10 +54,10 @@ absl::Status Replace(const std::string& path, absl::string_view bytes,
 absl::StatusOr<FileLock> FileLock::Take(const std::string& path, absl::Duration patience) {
   const std::string name = path + ".lock";
   DISTRO_ASSIGN_OR_RETURN(FileHandle file, OpenOwn(name, Create::kIfAbsent));
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Duration deadline = Clock::Real()->MonotonicNow() + patience;
   while (flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return ErrnoToStatus(errno, "lock", name);
-    if (absl::Now() >= deadline) {
+    if (Clock::Real()->MonotonicNow() >= deadline) {
       return absl::FailedPreconditionError(
           absl::StrCat(path, ": another process is changing it, and holds ", name,
                        ": nothing was changed; try again when that process has ended"));

@@ -130,8 +130,11 @@ void NcclGroup::WatchLoop() {
   for (;;) {
     {
       absl::MutexLock lock(&mu_);
-      if (!stop_) stopped_.WaitWithTimeout(&mu_, options_.poll_interval);
-      if (stop_) return;
+      if (stopped_.WaitFor(&mu_, options_.poll_interval, [this] {
+            mu_.AssertHeld();
+            return stop_;
+          }))
+        return;
     }
     meeting_.CheckWatchdog();
     CheckHandles();

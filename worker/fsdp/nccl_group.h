@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/steady_cond_var.h"
 #include "worker/fsdp/nccl_api.h"
 #include "worker/fsdp/nccl_communicator.h"
 #include "worker/fsdp/thread_group.h"
@@ -83,7 +84,7 @@ class NcclGroup {
   absl::Mutex mu_;
   std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  absl::CondVar stopped_;
+  SteadyCondVar stopped_;
   std::thread watch_;
 };
 

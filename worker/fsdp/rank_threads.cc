@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_cond_var.h"
 
 namespace distro::worker {
 
@@ -26,7 +26,7 @@ struct RankThreads::State {
   std::vector<std::thread> threads;  // of the owner
 
   absl::Mutex mu;
-  absl::CondVar changed;
+  SteadyCondVar changed;
   std::shared_ptr<const Body> body ABSL_GUARDED_BY(mu);
   std::string phase ABSL_GUARDED_BY(mu);
   uint64_t work ABSL_GUARDED_BY(mu) = 0;  // pieces given out
@@ -58,7 +58,10 @@ void RankThreads::State::RunRank(int rank) {
     std::shared_ptr<const Body> piece;
     {
       absl::MutexLock lock(&mu);
-      while (work == done && !stop) changed.Wait(&mu);
+      changed.WaitFor(&mu, absl::InfiniteDuration(), [&] {
+        mu.AssertHeld();
+        return work != done || stop;
+      });
       if (work == done) return;
       piece = body;
     }
@@ -118,14 +121,17 @@ absl::Status RankThreads::Run(absl::string_view phase, const Body& body) {
   state.busy.assign(ranks(), true);
   ++state.work;
   state.changed.SignalAll();
-  absl::Time limit = absl::InfiniteFuture();
-  for (std::string busy = state.Busy(); !busy.empty(); busy = state.Busy()) {
-    const bool someone_is_back =
-        std::find(state.busy.begin(), state.busy.end(), false) != state.busy.end();
-    if (someone_is_back && limit == absl::InfiniteFuture())
-      limit = absl::Now() + state.options.watchdog;
-    if (!state.changed.WaitWithDeadline(&state.mu, limit) || state.Busy().empty()) continue;
-    if (absl::Now() < limit) continue;
+  // The watchdog runs from the return of the first on.
+  const auto someone_is_back = [&] {
+    state.mu.AssertHeld();
+    return std::ranges::find(state.busy, false) != state.busy.end();
+  };
+  const auto all_are_back = [&] {
+    state.mu.AssertHeld();
+    return std::ranges::find(state.busy, true) == state.busy.end();
+  };
+  state.changed.WaitFor(&state.mu, absl::InfiniteDuration(), someone_is_back);
+  if (!state.changed.WaitFor(&state.mu, state.options.watchdog, all_are_back)) {
     state.failed = absl::DeadlineExceededError(
         absl::StrCat(phase, ": ", state.Busy(), " did not return within ",
                      absl::FormatDuration(state.options.watchdog), " of the others",

@@ -78,7 +78,10 @@ absl::Status RankMeeting::Meet(int rank, const RankCall& call, absl::string_view
       break;
     }
     ++waiting_;
-    changed_.WaitWithTimeout(&mu_, left);
+    changed_.WaitFor(&mu_, left, [&] {
+      mu_.AssertHeld();
+      return meetings_ != meeting || !end_.ok();
+    });
     --waiting_;
   }
   return meetings_ > meeting ? absl::OkStatus() : Ended(call);

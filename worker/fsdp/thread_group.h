@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/steady_cond_var.h"
 #include "worker/fsdp/thread_communicator.h"
 
 namespace distro::worker {
@@ -62,7 +63,7 @@ class RankMeeting {
   const int ranks_;
   const ThreadGroupOptions options_;
   mutable absl::Mutex mu_;
-  absl::CondVar changed_;
+  SteadyCondVar changed_;
   RankCalls calls_ ABSL_GUARDED_BY(mu_);  // [R], of those who are present
   std::vector<bool> present_ ABSL_GUARDED_BY(mu_);
   uint64_t meetings_ ABSL_GUARDED_BY(mu_) = 0;  // that have taken place

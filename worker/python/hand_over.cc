@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace distro::worker {
 
 bool HandOver::IsWanted(Request::Kind kind) const {
@@ -16,7 +14,10 @@ absl::StatusOr<Answer> HandOver::Ask(Request request) {
   if (IsWanted(kind)) asked_ = std::move(request);
   answer_.reset();
   changed_.SignalAll();
-  while (!answer_.has_value() && IsWanted(kind)) changed_.Wait(&mu_);
+  changed_.WaitFor(&mu_, absl::InfiniteDuration(), [&] {
+    mu_.AssertHeld();
+    return answer_.has_value() || !IsWanted(kind);
+  });
   asked_.reset();
   if (answer_.has_value()) return *std::exchange(answer_, std::nullopt);
   return absl::CancelledError("the program computes no more");
@@ -30,13 +31,13 @@ void HandOver::End(absl::Status status) {
 }
 
 std::optional<Request> HandOver::Wait(absl::Duration timeout) {
-  const absl::Time end = absl::Now() + timeout;
   const absl::MutexLock lock(&mu_);
-  while (true) {
-    if (asked_.has_value()) return asked_;
-    if (ended_) return Request();
-    if (changed_.WaitWithDeadline(&mu_, end)) return std::nullopt;
-  }
+  const auto told = [this] {
+    mu_.AssertHeld();
+    return asked_.has_value() || ended_;
+  };
+  if (!changed_.WaitFor(&mu_, timeout, told)) return std::nullopt;
+  return asked_.has_value() ? asked_ : Request();
 }
 
 absl::Status HandOver::Reply(const Answer& answer) {

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/steady_cond_var.h"
 #include "distro/v1/run.pb.h"
 
 namespace distro::worker {
@@ -78,7 +79,7 @@ class HandOver {
   bool IsWanted(Request::Kind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
-  absl::CondVar changed_;
+  SteadyCondVar changed_;
   std::optional<Request> asked_ ABSL_GUARDED_BY(mu_);
   std::optional<Answer> answer_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -18,7 +18,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 
@@ -209,18 +209,19 @@ absl::StatusOr<int> ShellCommand::Await(int shell, int output, Lines* lines) {
     return ErrnoToStatus(errno, "watch", command_);
   }
   bool stopped = false;
-  absl::Time kill_at = absl::InfiniteFuture();
+  const auto now = [] { return Clock::Real()->MonotonicNow(); };
+  absl::Duration kill_at = absl::InfiniteDuration();
   std::array<pollfd, 3> events = {{{process, POLLIN, 0}, {output, POLLIN, 0}, {stop_, POLLIN, 0}}};
   while (true) {
-    const int ready = poll(events.data(), events.size(), Milliseconds(kill_at - absl::Now()));
+    const int ready = poll(events.data(), events.size(), Milliseconds(kill_at - now()));
     if (ready < 0 && errno == EINTR) continue;
-    if (absl::Now() >= kill_at) {
+    if (now() >= kill_at) {
       kill(-shell, SIGKILL);
-      kill_at = absl::InfiniteFuture();
+      kill_at = absl::InfiniteDuration();
     }
     if (events[2].revents != 0) {
       stopped = true;
-      kill_at = absl::Now() + patience_;
+      kill_at = now() + patience_;
       events[2].fd = -1;
       kill(-shell, SIGTERM);
     }

@@ -110,10 +110,10 @@ void Heartbeat::Run() {
 }
 
 bool Heartbeat::AwaitTurn() {
-  const absl::Time due = absl::Now() + interval_;
+  const absl::Duration due = Clock::Real()->MonotonicNow() + interval_;
   while (true) {
     const ClientView view = context_.state->view();
-    const absl::Duration left = due - absl::Now();
+    const absl::Duration left = due - Clock::Real()->MonotonicNow();
     if (view.head_wanted || left <= absl::ZeroDuration()) return !context_.state->ended();
     if (!context_.state->AwaitChange(view.version, left)) return false;
   }

@@ -123,10 +123,10 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
 }
 
 void Uploader::Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay) {
-  const absl::Time due = absl::Now() + delay;
+  const absl::Duration due = Clock::Real()->MonotonicNow() + delay;
   while (true) {
     const ClientView view = context_.state->view();
-    const absl::Duration left = due - absl::Now();
+    const absl::Duration left = due - Clock::Real()->MonotonicNow();
     const bool over = view.next_round > round || (refused && view.head > round);
     if (over || view.epoch != start.epoch || view.returns != start.returns) return;
     if (view.opens != start.opens) return;

@@ -82,6 +82,7 @@ LeaderHeartbeat::~LeaderHeartbeat() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
+    changed_.SignalAll();
   }
   thread_.join();
   // Not if another one leads: it would have to claim the object again, and might be overtaken.
@@ -111,7 +112,11 @@ void LeaderHeartbeat::Run() {
                        ", another aggregator may serve the run: ", status.message())));
     }
     absl::MutexLock lock(&mu_);
-    if (mu_.AwaitWithTimeout(absl::Condition(&stopping_), options_.interval)) return;
+    if (changed_.WaitFor(&mu_, options_.interval, [this] {
+          mu_.AssertHeld();
+          return stopping_;
+        }))
+      return;
   }
 }
 

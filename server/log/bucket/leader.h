@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/steady_cond_var.h"
 #include "common/net/s3/s3_client.h"
 
 namespace distro::server {
@@ -57,6 +58,7 @@ class LeaderHeartbeat {
   Log* const log_;
   std::string written_;  // of the thread, and of the destructor after it
   absl::Mutex mu_;
+  SteadyCondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
