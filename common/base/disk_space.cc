@@ -20,7 +20,8 @@ std::optional<DiskSpace> SpaceOf(const std::string& path) {
 
 absl::Status CheckRoom(const std::string& path, uint64_t bytes) {
   const std::optional<DiskSpace> space = SpaceOf(FolderOf(path));
-  if (!space || bytes <= space->free_bytes) return absl::OkStatus();
+  const bool known = space.has_value() && space->bytes > 0;
+  if (!known || bytes <= space->free_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(path, ": needs ", bytes, " bytes, and its disk has ", space->free_bytes,
                    " free: make room there, or give a folder on another disk"));

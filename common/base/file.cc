@@ -68,6 +68,15 @@ absl::Status CreateTemporary(const std::string& path, mode_t mode, FileHandle* f
   return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "create", path);
 }
 
+// Of a large file the part that fits would take the room of others, as of an aggregator's log, until
+// it is removed.
+absl::Status CheckRoomFor(const std::string& path, absl::Span<const absl::string_view> pieces) {
+  constexpr uint64_t kLarge = 1 << 20;
+  uint64_t bytes = 0;
+  for (const absl::string_view piece : pieces) bytes += piece.size();
+  return bytes < kLarge ? absl::OkStatus() : CheckRoom(path, bytes);
+}
+
 absl::Status WriteAndSync(const std::string& path, absl::Span<const absl::string_view> pieces,
                           const FileHandle& file) {
   uint64_t offset = 0;
@@ -129,7 +138,8 @@ absl::Status WritePiecesAtomically(const std::string& path,
   const std::string temporary = absl::StrCat(path, ".tmp");
   FileHandle file;
   DISTRO_RETURN_IF_ERROR(CreateTemporary(temporary, mode, &file));
-  absl::Status status = WriteAndSync(temporary, pieces, file);
+  absl::Status status = CheckRoomFor(path, pieces);
+  if (status.ok()) status = WriteAndSync(temporary, pieces, file);
   if (status.ok()) status = RenameOver(temporary, path, std::move(file));
   if (!status.ok()) {
     if (!absl::IsAborted(status)) unlink(temporary.c_str());

@@ -25,4 +25,18 @@ void SteadyCondVar::SignalAll() {
   signaled_.notify_all();
 }
 
+void SteadyNotification::Notify() {
+  absl::MutexLock lock(&mu_);
+  notified_ = true;
+  changed_.SignalAll();
+}
+
+bool SteadyNotification::WaitFor(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  return changed_.WaitFor(&mu_, timeout, [this] {
+    mu_.AssertHeld();
+    return notified_;
+  });
+}
+
 }  // namespace distro

@@ -44,4 +44,17 @@ class SteadyCondVar {
   std::condition_variable signaled_;
 };
 
+// An event that happens once. May be destroyed as soon as WaitFor has returned true.
+class SteadyNotification {
+ public:
+  void Notify();
+  // Waits for it, at most for `timeout`: whether it has happened.
+  bool WaitFor(absl::Duration timeout);
+
+ private:
+  absl::Mutex mu_;
+  SteadyCondVar changed_;
+  bool notified_ ABSL_GUARDED_BY(mu_) = false;
+};
+
 }  // namespace distro

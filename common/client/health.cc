@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/steady_cond_var.h"
 #include "common/net/rpc/status.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -29,14 +29,14 @@ absl::StatusOr<bool> AskHealth(const std::shared_ptr<grpc::Channel>& channel,
   const grpc::ByteBuffer request(&empty, 1);
   grpc::ByteBuffer response;
   grpc::Status status;
-  absl::Notification done;
+  SteadyNotification done;
   grpc::GenericStub stub(channel);
   stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &response,
                  [&](grpc::Status ended) {
                    status = std::move(ended);
                    done.Notify();
                  });
-  while (!done.WaitForNotificationWithTimeout(kSlice))
+  while (!done.WaitFor(kSlice))
     if (wanted != nullptr && !wanted()) context.TryCancel();
   DISTRO_RETURN_IF_ERROR(FromGrpcStatus(status));
   grpc::Slice bytes;

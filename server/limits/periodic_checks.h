@@ -7,8 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/steady_cond_var.h"
 #include "server/limits/stream_limiter.h"
 
@@ -20,11 +18,7 @@ class PeriodicChecks {
   PeriodicChecks(StreamLimiter* limiter, std::function<void()> look)
       : limiter_(limiter), look_(std::move(look)), thread_([this] { Run(); }) {}
   ~PeriodicChecks() {
-    {
-      absl::MutexLock lock(&mu_);
-      stop_ = true;
-      changed_.SignalAll();
-    }
+    stop_.Notify();
     thread_.join();
   }
   PeriodicChecks(const PeriodicChecks&) = delete;
@@ -34,24 +28,15 @@ class PeriodicChecks {
   void Run() {
     const absl::Duration period =
         std::clamp(limiter_->limits().stall_timeout / 16, absl::Milliseconds(25), absl::Seconds(1));
-    while (!Stopped(period)) {
+    while (!stop_.WaitFor(period)) {
       limiter_->StopStalled();
       look_();
     }
   }
-  bool Stopped(absl::Duration within) {
-    absl::MutexLock lock(&mu_);
-    return changed_.WaitFor(&mu_, within, [this] {
-      mu_.AssertHeld();
-      return stop_;
-    });
-  }
 
   StreamLimiter* const limiter_;
   const std::function<void()> look_;
-  absl::Mutex mu_;
-  SteadyCondVar changed_;
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  SteadyNotification stop_;
   std::thread thread_;
 };
 

@@ -109,9 +109,10 @@ void AggregatorMetrics::AddCredentials() {
   }
   for (const char* file : kCredentialFiles) {
     for (const bool ok : {false, true}) {
-      reloads_[{file, ok}] = registry_.AddCounter(
-          "credential_reloads_total", "Reloads of credentials after a change of their file.",
-          {{"file", file}, {"outcome", ok ? "ok" : "error"}});
+      reloads_[{file, ok}] =
+          registry_.AddCounter("credential_reloads_total",
+                               "Reloads of credentials after a change of their file or an error.",
+                               {{"file", file}, {"outcome", ok ? "ok" : "error"}});
     }
   }
   certificate_expiry_ = registry_.AddGauge("tls_certificate_expiry_timestamp_seconds",

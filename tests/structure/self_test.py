@@ -111,6 +111,7 @@ class ViolationTest(unittest.TestCase):
     def test_waits_by_the_calendar_are_found(self):
         self.assertTrue(checks.check_waits("server/round/shared_run.cc", "changed_.WaitWithTimeout(&mu_, left);\n"))
         self.assertTrue(checks.check_waits("server/round/shared_run.cc", "mu_.AwaitWithDeadline(condition, end);\n"))
+        self.assertTrue(checks.check_waits("server/round/shared_run.cc", "done_.WaitForNotificationWithTimeout(left);\n"))
         self.assertEqual(checks.check_waits("tests/testing/gate.h", "mu_.AwaitWithTimeout(condition, left);\n"), [])
         self.assertEqual(checks.check_waits("server/round/shared_run.cc", "changed_.WaitFor(&mu_, left, done);\n"), [])
 

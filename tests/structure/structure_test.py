@@ -163,7 +163,7 @@ def check_waits(source, text):
     """Complaints about a file of ours that waits by the calendar's clock, which may be set."""
     if source.split("/")[0] in ("tests", "bench"):
         return []
-    found = re.findall(r"\b(?:Await|Wait)With(?:Timeout|Deadline)\b", text)
+    found = re.findall(r"\b\w+With(?:Timeout|Deadline)\b", text)
     return [f"{source} waits by a clock that may be set ({found[0]}): use common/base/steady_cond_var.h"] if found else []
 
 

@@ -124,7 +124,7 @@ absl::Status RankThreads::Run(absl::string_view phase, const Body& body) {
   // The watchdog runs from the return of the first on.
   const auto someone_is_back = [&] {
     state.mu.AssertHeld();
-    return std::ranges::find(state.busy, false) != state.busy.end();
+    return state.busy.empty() || std::ranges::find(state.busy, false) != state.busy.end();
   };
   const auto all_are_back = [&] {
     state.mu.AssertHeld();

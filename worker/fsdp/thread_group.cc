@@ -80,7 +80,8 @@ absl::Status RankMeeting::Meet(int rank, const RankCall& call, absl::string_view
     ++waiting_;
     changed_.WaitFor(&mu_, left, [&] {
       mu_.AssertHeld();
-      return meetings_ != meeting || !end_.ok();
+      return meetings_ != meeting || !end_.ok() ||
+             options_.clock->MonotonicNow() - start >= options_.watchdog;
     });
     --waiting_;
   }

@@ -82,8 +82,8 @@ void HeadWatch::Run() {
   do {
     const absl::StatusOr<v1::GetRunResponse> run = GetRun(follower_, connection_, wait);
     wait = run.ok() ? absl::ZeroDuration() : kTimeout;
-    if (run.ok() && !done_.HasBeenNotified()) observer_(*run);
-  } while (!done_.WaitForNotificationWithTimeout(interval_));
+    if (run.ok() && !done_.WaitFor(absl::ZeroDuration())) observer_(*run);
+  } while (!done_.WaitFor(interval_));
 }
 
 }  // namespace distro

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "common/base/steady_cond_var.h"
 #include "common/client/connection.h"
 #include "common/client/first_contact.h"
 #include "common/client/follow/follower.h"
@@ -46,7 +46,7 @@ class HeadWatch {
   const absl::Duration interval_;
   const std::function<void(const v1::GetRunResponse&)> observer_;
 
-  absl::Notification done_;
+  SteadyNotification done_;
   std::thread thread_;  // last: starts after the other members are initialized
 };
 

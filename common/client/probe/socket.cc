@@ -15,7 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/notification.h"
+#include "common/base/steady_cond_var.h"
 
 namespace distro {
 namespace {
@@ -30,7 +30,7 @@ std::string ErrorText(int error) {
 
 // Shared by the look-up's thread and its caller; the result is valid when it is done.
 struct LookUp {
-  absl::Notification done;
+  SteadyNotification done;
   absl::StatusOr<std::vector<SocketAddress>> result = absl::UnknownError("no result");
 };
 
@@ -127,8 +127,7 @@ absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int 
     look_up->done.Notify();
   }).detach();
   while (deadline.Goes()) {
-    if (look_up->done.WaitForNotificationWithTimeout(
-            absl::Milliseconds(deadline.SliceMilliseconds()))) {
+    if (look_up->done.WaitFor(absl::Milliseconds(deadline.SliceMilliseconds()))) {
       return look_up->result;
     }
   }

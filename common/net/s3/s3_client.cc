@@ -106,6 +106,18 @@ absl::StatusOr<std::unique_ptr<S3Client>> S3Client::Open(absl::string_view url, 
   return std::make_unique<S3Client>(std::move(place), environment, clock, std::move(options));
 }
 
+std::unique_ptr<S3Client> S3Client::With(S3Options options) const {
+  auto other = std::make_unique<S3Client>(place_, environment_, clock_, std::move(options));
+  absl::Duration ahead;
+  {
+    absl::MutexLock lock(&mu_);
+    ahead = ahead_;
+  }
+  absl::MutexLock lock(&other->mu_);
+  other->ahead_ = ahead;
+  return other;
+}
+
 std::unique_ptr<HttpClient> S3Client::TakeConnection() {
   absl::MutexLock lock(&mu_);
   if (idle_.empty()) {
@@ -126,8 +138,7 @@ void S3Client::GiveBack(std::unique_ptr<HttpClient> connection) {
 }
 
 absl::StatusOr<S3Client::Answer> S3Client::AskOnce(const Call& call) {
-  const absl::StatusOr<S3Credentials> credentials = FindS3Credentials(environment_);
-  if (!credentials.ok()) return absl::PermissionDeniedError(credentials.status().message());
+  DISTRO_ASSIGN_OR_RETURN(const S3Credentials credentials, FindS3Credentials(environment_));
   const std::string host = place_.server.Authority();
   const std::string path = call.key.empty() ? "/" : absl::StrCat("/", place_.prefix, call.key);
   const std::string full_path = place_.server.path + path;
@@ -146,7 +157,7 @@ absl::StatusOr<S3Client::Answer> S3Client::AskOnce(const Call& call) {
   }
   HttpCall http{.method = call.method,
                 .path = call.query.empty() ? path : absl::StrCat(path, "?", EncodedQuery(request)),
-                .headers = Sign(request, *credentials, place_.region, now)};
+                .headers = Sign(request, credentials, place_.region, now)};
   if (call.content != nullptr) {
     http.body_bytes = call.content->bytes;
     http.body = call.content->read;
@@ -327,7 +338,7 @@ absl::StatusOr<std::string> S3Client::PutParts(const std::string& key, const S3C
     S3Options last = options_;
     last.cancelled = nullptr;
     last.patience = last.answer_patience = kAbortWithin;
-    last.tries = 1;
+    if (options_.cancelled && options_.cancelled()) last.tries = 2;
     With(std::move(last))
         ->Ask({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}})
         .IgnoreError();

@@ -2,8 +2,9 @@
 //
 // Thread-safe: calls at the same time use connections of their own. Blocking. What may pass (no
 // connection, 429, 5xx) is tried again a few times; then it is Unavailable. Other statuses, whose
-// messages name the object: NotFound; PermissionDenied (401, 403, with the store's own reason);
-// InvalidArgument (the bucket does not exist, or is in another region).
+// messages name the object: NotFound; PermissionDenied (401, 403, or an expired token, with the
+// store's own reason; or no credentials); InvalidArgument (the bucket does not exist, or is in
+// another region).
 #pragma once
 
 #include <cstdint>
@@ -82,10 +83,8 @@ class S3Client {
   const S3Place& place() const { return place_; }
   // Of S3Options, for who tries a conditional write again.
   absl::Duration first_pause() const { return options_.first_pause; }
-  // Another client of the same bucket.
-  std::unique_ptr<S3Client> With(S3Options options) const {
-    return std::make_unique<S3Client>(place_, environment_, clock_, std::move(options));
-  }
+  // Another client of the same bucket, which knows as well how wrong the clock is.
+  std::unique_ptr<S3Client> With(S3Options options) const;
 
   absl::StatusOr<S3Object> Head(const std::string& key);
   // Passes the object's bytes to `sink` in order, from 0 on again with each try. DataLoss: they do
@@ -121,7 +120,7 @@ class S3Client {
   const Environment environment_;
   const Clock* const clock_;
   const S3Options options_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   std::vector<std::unique_ptr<HttpClient>> idle_ ABSL_GUARDED_BY(mu_);
   // What the server's clock is ahead of ours, where it refused a request for that.
   absl::Duration ahead_ ABSL_GUARDED_BY(mu_);

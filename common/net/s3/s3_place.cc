@@ -146,7 +146,7 @@ absl::StatusOr<S3Credentials> FindS3Credentials(const Environment& environment) 
            .secret_key = SettingOf(section, "aws_secret_access_key"),
            .session_token = SettingOf(section, "aws_session_token")};
   if (!found.access_key.empty() && !found.secret_key.empty()) return found;
-  return absl::InvalidArgumentError(
+  return absl::PermissionDeniedError(
       absl::StrCat("no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
                    "write aws_access_key_id and aws_secret_access_key into [",
                    profile, "] of ", path));

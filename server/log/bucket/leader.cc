@@ -79,11 +79,7 @@ LeaderHeartbeat::LeaderHeartbeat(const S3Client& bucket, std::function<std::stri
       thread_([this] { Run(); }) {}
 
 LeaderHeartbeat::~LeaderHeartbeat() {
-  {
-    absl::MutexLock lock(&mu_);
-    stopping_ = true;
-    changed_.SignalAll();
-  }
+  stopping_.Notify();
   thread_.join();
   // Not if another one leads: it would have to claim the object again, and might be overtaken.
   if (epoch_sha256_().empty() || !CheckEpoch(bucket_.get(), epoch_sha256_()).ok()) return;
@@ -111,12 +107,7 @@ void LeaderHeartbeat::Run() {
           absl::StrCat("no answer of the bucket for ", absl::FormatDuration(options_.patience),
                        ", another aggregator may serve the run: ", status.message())));
     }
-    absl::MutexLock lock(&mu_);
-    if (changed_.WaitFor(&mu_, options_.interval, [this] {
-          mu_.AssertHeld();
-          return stopping_;
-        }))
-      return;
+    if (stopping_.WaitFor(options_.interval)) return;
   }
 }
 

@@ -9,10 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -57,9 +55,7 @@ class LeaderHeartbeat {
   const LeaderOptions options_;
   Log* const log_;
   std::string written_;  // of the thread, and of the destructor after it
-  absl::Mutex mu_;
-  SteadyCondVar changed_;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  SteadyNotification stopping_;
   std::thread thread_;
 };
 

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/disk_space.h"
 #include "common/base/log.h"
 #include "common/base/mapped_file.h"
 #include "gmock/gmock.h"
@@ -45,6 +47,16 @@ TEST_F(FileTest, WritingReplacesTheWholeFile) {
   ASSERT_TRUE(WriteFileAtomically(path_, "a longer text").ok());
   ASSERT_TRUE(WriteFileAtomically(path_, "short").ok());
   EXPECT_EQ(*ReadFile(path_), "short");
+}
+
+TEST_F(FileTest, RefusesAtOnceWhatTheDiskHasNoRoomFor) {
+  ASSERT_TRUE(WriteFileAtomically(path_ + ".tmp", "left by a crash").ok());
+  const std::string large(16 << 20, 'x');
+  const std::vector<absl::string_view> pieces(SpaceOf(root_)->bytes / large.size() + 1, large);
+  const absl::Status status = WritePiecesAtomically(path_, pieces);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr(" bytes, and its disk has "));
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
 }
 
 TEST_F(FileTest, ReadingStopsAtTheLimit) {

@@ -1,5 +1,6 @@
 #include "common/base/steady_cond_var.h"
 
+#include <memory>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -45,6 +46,18 @@ TEST_F(SteadyCondVarTest, AsksAgainAtTheEnd) {
   EXPECT_TRUE(changed_.WaitFor(&mu_, absl::Milliseconds(1), [&] { return ++asked == 2; }));
   EXPECT_FALSE(changed_.WaitFor(&mu_, absl::ZeroDuration(), [] { return false; }));
   EXPECT_FALSE(changed_.WaitFor(&mu_, -absl::InfiniteDuration(), [] { return false; }));
+}
+
+TEST(SteadyNotificationTest, MayBeDestroyedOnceItWasSeen) {
+  for (int i = 0; i < 1000; ++i) {
+    auto done = std::make_unique<SteadyNotification>();
+    EXPECT_FALSE(done->WaitFor(absl::ZeroDuration()));
+    std::thread other([told = done.get()] { told->Notify(); });
+    EXPECT_TRUE(done->WaitFor(absl::InfiniteDuration()));
+    EXPECT_TRUE(done->WaitFor(absl::ZeroDuration()));
+    done.reset();
+    other.join();
+  }
 }
 
 }  // namespace

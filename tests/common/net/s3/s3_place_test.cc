@@ -94,7 +94,7 @@ TEST_F(S3PlaceTest, TakesCredentialsFromTheEnvironmentFirst) {
 
 TEST_F(S3PlaceTest, SaysWhereItLooked) {
   const absl::Status status = FindS3Credentials(environment()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(status.message(), HasSubstr("AWS_ACCESS_KEY_ID"));
   EXPECT_THAT(status.message(), HasSubstr(folder_.File(".aws/credentials")));
 }
