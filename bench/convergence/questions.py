@@ -341,6 +341,9 @@ def ideas(lab):
     base = deltas(5, 128, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)
     changes = (("as it is", {}), ("rate 0.008", {"lr": 8e-3}), ("momentum 0.95", {"mu": 0.95}), ("decay of the buffer 0.9", {"beta": 0.9}),
                ("decay of the buffer 0.8, to 1 as the rate goes to 0", {"beta_end": 1.0}),
+               ("rate 0.002, decay of the buffer 0.95", {"lr": 2e-3, "beta": 0.95}),
+               ("rate 0.002, outer rate 2", {"lr": 2e-3, "alpha": 2}),
+               ("every position as a float, rate 0.008", {"lr": 8e-3, "k": 4096, "values": "float", "levels": 0}),
                ("weight decay at the replicas, exact", {"decay_in_update": True}),
                ("slow mean of the gradients: half of the input, decay 0.98", slow),
                ("the same, 0.7 of the input", slow | {"slow": 0.7}),
