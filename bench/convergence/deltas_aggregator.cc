@@ -48,13 +48,9 @@ DeltaRound DeltasAggregator::Open(uint64_t round, uint64_t step, int steps) {
                         ? uint8_t{kScaleCodes - 1}
                         : DeltaCap(rates_, median, settings_.cap_growth));
   }
-  const float beta = static_cast<float>(WithRate(settings_.beta, settings_.beta_end));
+  const float beta =
+      static_cast<float>(WithRate(config_, step, settings_.beta, settings_.beta_end));
   return {.beta = beta, .k = settings_.k, .caps = caps_};
-}
-
-double DeltasAggregator::WithRate(double at_peak, double at_zero) const {
-  if (at_zero < 0 || step_ < config_.warmup_rounds()) return at_peak;
-  return at_zero + (at_peak - at_zero) * rates_.front() / config_.peak_learning_rate();
 }
 
 bool DeltasAggregator::Misses(int worker) const {
@@ -160,8 +156,8 @@ void DeltasAggregator::Combine(const std::vector<DeltaUpdate>& updates,
   const auto window = static_cast<int>(rates_.size());
   int64_t weights = 0;
   for (const int w : outcome->included) weights += WeightOf(settings_, w, window);
-  const auto floor_256 =
-      static_cast<int>(std::lround(256 * WithRate(settings_.rho, settings_.rho_end)));
+  const auto floor_256 = static_cast<int>(
+      std::lround(256 * WithRate(config_, step_, settings_.rho, settings_.rho_end)));
   const MeanRule rule = {.divisor = settings_.divisor == "all" ? Divisor::kAll : Divisor::kSenders,
                          .weights = weights,
                          .least_senders = LeastSenders(weights, floor_256)};

@@ -50,8 +50,6 @@ class DeltasAggregator {
   const std::map<int, uint64_t>& suspected() const { return suspected_; }
 
  private:
-  // A setting that moves with the rate, once the warm-up is over.
-  double WithRate(double at_peak, double at_zero) const;
   bool Misses(int worker) const;
   // Replaces an attacker's update, which is among `updates` [W].
   void Falsify(size_t worker, std::vector<DeltaUpdate>* updates) const;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
+#include "common/method/base/learning_rate.h"
 #include "common/method/base/method.h"
 
 namespace distro::worker {
@@ -145,6 +146,11 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
     return absl::InvalidArgumentError(
         "settings: worker_steps: 1 or more of each worker, without overlap and variants");
   return s;
+}
+
+double WithRate(const v1::RunConfig& config, uint64_t step, double at_peak, double at_zero) {
+  if (at_zero < 0 || step < config.warmup_rounds()) return at_peak;
+  return at_zero + (at_peak - at_zero) * LearningRate(config, step) / config.peak_learning_rate();
 }
 
 int StepsOf(const DeltasSettings& settings, int worker, int window) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "distro/v1/run.pb.h"
 #include "worker/rules/deltas/inner_optimizer.h"
 
 namespace distro::worker {
@@ -61,13 +62,17 @@ struct DeltasSettings {
   double alpha_end = 1;               // factor of alpha over the last tenth of the rounds
   bool decay_in_update = false;       // weight decay at the replicas, exact, and none inside
   double slow = 0;                    // the inner optimizer gets (1 - slow) g + slow v, where
-  double slow_end = -1;               // (as beta_end)
   double slow_decay = 0.98;           // v <- slow_decay v + (1 - slow_decay) g
+  double slow_end = -1;               // as beta_end
   double norm_clip = 0;               // of a delta, in medians of the round's norms; 0: off
 };
 
 // InvalidArgument: not a JSON object, an unknown name, a value of another type or out of range.
 absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json);
+
+// A setting at a step of the run: `at_peak` until the end of warm-up, then the nearer to `at_zero`
+// the lower the rate is. Below 0 `at_zero` is `at_peak`.
+double WithRate(const v1::RunConfig& config, uint64_t step, double at_peak, double at_zero);
 
 // Steps of a worker in a window of `window` steps.
 int StepsOf(const DeltasSettings& settings, int worker, int window);

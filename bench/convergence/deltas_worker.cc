@@ -73,12 +73,8 @@ double DeltasWorker::GradientNorm() const {
 // g <- (1 - slow) g + slow v, with v the slow mean of the gradients.
 void DeltasWorker::MixSlowly(uint64_t step) {
   if (!slow_.has_value()) slow_.emplace(*lab_.layout);
-  double mixed = lab_.settings->slow;
-  if (lab_.settings->slow_end >= 0 && step >= lab_.config->warmup_rounds()) {
-    const double rate = LearningRate(*lab_.config, step) / lab_.config->peak_learning_rate();
-    mixed = lab_.settings->slow_end + (mixed - lab_.settings->slow_end) * rate;
-  }
-  const auto share = static_cast<float>(mixed);
+  const auto share = static_cast<float>(
+      WithRate(*lab_.config, step, lab_.settings->slow, lab_.settings->slow_end));
   const auto decay = static_cast<float>(lab_.settings->slow_decay);
   for (int i = 0; i < gradient_.tensors(); ++i) {
     const absl::Span<float> g = gradient_.tensor(i), v = slow_->tensor(i);

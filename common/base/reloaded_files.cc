@@ -75,8 +75,7 @@ absl::Status ReloadedFiles::Start() {
   shared_->value = std::move(first);
   // This object is used only while it has not ended.
   thread_ = std::thread([this, shared = shared_, watch = std::move(watch)]() mutable {
-    bool failed = false;
-    while (AwaitLook(shared.get()) && Look(shared.get(), &watch, &failed)) {
+    while (AwaitLook(shared.get()) && Look(shared.get(), &watch)) {
     }
     absl::MutexLock end(&shared->mu);
     shared->done = true;
@@ -85,13 +84,17 @@ absl::Status ReloadedFiles::Start() {
   return absl::OkStatus();
 }
 
-bool ReloadedFiles::Look(Shared* shared, FileWatch* watch, bool* failed) {
+bool ReloadedFiles::Look(Shared* shared, FileWatch* watch) {
   const bool changed = watch->Changed();
+  bool failed;
+  {
+    absl::MutexLock lock(&shared->mu);
+    failed = !shared->problem.ok();
+  }
   std::optional<absl::StatusOr<Value>> read;
   // What stands in the way may go without a change that FileWatch sees: permissions, the time of a
   // certificate, a limit of open files.
-  if (changed || *failed) read = shared->read();
-  if (read) *failed = !read->ok();
+  if (changed || failed) read = shared->read();
   absl::StatusOr<Value> now;
   {
     absl::MutexLock lock(&shared->mu);

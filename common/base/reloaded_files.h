@@ -47,8 +47,7 @@ class ReloadedFiles {
   struct Shared;
   // Of the thread; false: the end. Looks at the files, which may take for ever.
   bool AwaitLook(Shared* shared);
-  // `failed`: whether the last reading failed.
-  bool Look(Shared* shared, FileWatch* watch, bool* failed);
+  bool Look(Shared* shared, FileWatch* watch);
 
   const Told told_;
   const Clock* const clock_;

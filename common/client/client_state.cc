@@ -87,30 +87,28 @@ std::string ClientState::ReopenIfSilent(absl::Duration now, absl::Duration patie
   return reason;
 }
 
-bool ClientState::AwaitChange(uint64_t seen, absl::Duration timeout) const {
+bool ClientState::Await(absl::Duration timeout,
+                        absl::FunctionRef<bool(const ClientView&)> done) const {
   absl::MutexLock lock(&mu_);
   changed_.WaitFor(&mu_, timeout, [&] {
     mu_.AssertHeld();
-    return ended_ || view_.version != seen;
+    return ended_ || done(view_);
   });
   return !ended_;
+}
+
+bool ClientState::AwaitChange(uint64_t seen, absl::Duration timeout) const {
+  return Await(timeout, [&](const ClientView& view) { return view.version != seen; });
 }
 
 bool ClientState::Sleep(absl::Duration duration) const {
-  absl::MutexLock lock(&mu_);
-  return !changed_.WaitFor(&mu_, duration, [this] {
-    mu_.AssertHeld();
-    return ended_;
-  });
+  return Await(duration, [](const ClientView& /*view*/) { return false; });
 }
 
 bool ClientState::SleepUnlessNews(absl::Duration duration, const ClientView& start) const {
-  absl::MutexLock lock(&mu_);
-  changed_.WaitFor(&mu_, duration, [&] {
-    mu_.AssertHeld();
-    return ended_ || view_.returns != start.returns || view_.reopens != start.reopens;
+  return Await(duration, [&](const ClientView& view) {
+    return view.returns != start.returns || view.reopens != start.reopens;
   });
-  return !ended_;
 }
 
 void ClientState::End(absl::Status status) {

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -70,7 +71,10 @@ class ClientState {
   // Closes the open subscription if ReasonToReopen says so. Returns the reason.
   std::string ReopenIfSilent(absl::Duration now, absl::Duration patience);
 
-  // Waits until the version is above `seen`, at most `timeout`. False: the client has ended.
+  // Waits until `done`, which is called under the lock and must not call this object, at most
+  // `timeout`. False: the client has ended.
+  bool Await(absl::Duration timeout, absl::FunctionRef<bool(const ClientView&)> done) const;
+  // The same until the version is above `seen`.
   bool AwaitChange(uint64_t seen, absl::Duration timeout) const;
   // Waits for `duration`, regardless of changes. False: the client has ended.
   bool Sleep(absl::Duration duration) const;

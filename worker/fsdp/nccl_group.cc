@@ -32,11 +32,7 @@ NcclGroup::NcclGroup(std::shared_ptr<Nccl> nccl, const std::vector<at::Device>& 
 }
 
 NcclGroup::~NcclGroup() {
-  {
-    absl::MutexLock lock(&mu_);
-    stop_ = true;
-    stopped_.SignalAll();
-  }
+  stop_.Notify();
   watch_.join();
   AbortHandles();
 }
@@ -127,15 +123,7 @@ void NcclGroup::AbortHandles() {
 }
 
 void NcclGroup::WatchLoop() {
-  for (;;) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (stopped_.WaitFor(&mu_, options_.poll_interval, [this] {
-            mu_.AssertHeld();
-            return stop_;
-          }))
-        return;
-    }
+  while (!stop_.WaitFor(options_.poll_interval)) {
     meeting_.CheckWatchdog();
     CheckHandles();
     CheckUnderWay();

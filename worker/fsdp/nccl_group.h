@@ -83,8 +83,7 @@ class NcclGroup {
 
   absl::Mutex mu_;
   std::list<UnderWay> under_way_ ABSL_GUARDED_BY(mu_);
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  SteadyCondVar stopped_;
+  SteadyNotification stop_;
   std::thread watch_;
 };
 

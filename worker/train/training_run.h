@@ -46,8 +46,8 @@ class TrainingRun {
   static constexpr uint64_t kOldestStateRounds = 1000;
 
   // Joins, builds the workload (borrowed), downloads the snapshot to a temporary file, and restores
-  // stored state. Statuses of Exchange and Workload::Build, and
-  // DataLoss: the snapshot's state hash is not the announced one.
+  // stored state. Statuses of Exchange and Workload::Build, and DataLoss: the snapshot's state hash
+  // is not the announced one.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Begin(const TrainerOptions& options,
                                                             Workload* workload,
                                                             const Dependencies& deps,

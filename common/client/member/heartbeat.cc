@@ -110,13 +110,7 @@ void Heartbeat::Run() {
 }
 
 bool Heartbeat::AwaitTurn() {
-  const absl::Duration due = Clock::Real()->MonotonicNow() + interval_;
-  while (true) {
-    const ClientView view = context_.state->view();
-    const absl::Duration left = due - Clock::Real()->MonotonicNow();
-    if (view.head_wanted || left <= absl::ZeroDuration()) return !context_.state->ended();
-    if (!context_.state->AwaitChange(view.version, left)) return false;
-  }
+  return context_.state->Await(interval_, [](const ClientView& view) { return view.head_wanted; });
 }
 
 absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {

@@ -123,16 +123,11 @@ void Uploader::Handle(const RoundUpdate& update, const ClientView& start,
 }
 
 void Uploader::Await(RoundId round, const ClientView& start, bool refused, absl::Duration delay) {
-  const absl::Duration due = Clock::Real()->MonotonicNow() + delay;
-  while (true) {
-    const ClientView view = context_.state->view();
-    const absl::Duration left = due - Clock::Real()->MonotonicNow();
+  context_.state->Await(delay, [&](const ClientView& view) {
     const bool over = view.next_round > round || (refused && view.head > round);
-    if (over || view.epoch != start.epoch || view.returns != start.returns) return;
-    if (view.opens != start.opens) return;
-    if (left <= absl::ZeroDuration()) return;
-    if (!context_.state->AwaitChange(view.version, left)) return;
-  }
+    return over || view.epoch != start.epoch || view.returns != start.returns ||
+           view.opens != start.opens;
+  });
 }
 
 void Uploader::Forget(const RoundUpdate& update) {
