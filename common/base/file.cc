@@ -68,8 +68,8 @@ absl::Status CreateTemporary(const std::string& path, mode_t mode, FileHandle* f
   return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "create", path);
 }
 
-// Of a large file the part that fits would take the room of others, as of an aggregator's log, until
-// it is removed.
+// Of a large file the part that fits would take the room of others, as of an aggregator's log,
+// until it is removed.
 absl::Status CheckRoomFor(const std::string& path, absl::Span<const absl::string_view> pieces) {
   constexpr uint64_t kLarge = 1 << 20;
   uint64_t bytes = 0;

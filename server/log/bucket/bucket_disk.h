@@ -42,8 +42,8 @@ class BucketDisk final : public Disk {
 
   // Checks the store, and copies into the folder what it lacks. After the epoch was raised it also
   // writes the heartbeat from now on, and deletes objects that the run no longer has.
-  // InvalidArgument: the credentials are refused, and the folder has no run; with one, as while they
-  // are renewed, reason "disk".
+  // InvalidArgument: the credentials are refused, and the folder has no run; with one, as while
+  // they are renewed, reason "disk".
   absl::StatusOr<bool> Restore() override;
 
   absl::Status CreateFolder(const std::string& path) override;
