@@ -25,11 +25,11 @@
 #include "bench/convergence/deltas.h"
 #include "bench/convergence/deltas_settings.h"
 #include "bench/convergence/virtual_workers.h"
+#include "bench/local/local_aggregator.h"
 #include "common/base/file.h"
 #include "common/base/process/command_line.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
-#include "server/local/local_aggregator.h"
 #include "worker/data/token_file.h"
 #include "worker/model/model.h"
 

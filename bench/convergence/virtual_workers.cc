@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
+#include "bench/local/local_aggregator.h"
+#include "bench/local/local_exchange.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "server/local/local_aggregator.h"
-#include "server/local/local_exchange.h"
 #include "worker/model/model.h"
 #include "worker/train/node_workload.h"
 #include "worker/train/training_run.h"

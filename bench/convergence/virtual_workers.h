@@ -1,5 +1,5 @@
 // The measured run: W workers in threads of one process. All is as in a real run, except that the
-// exchange is local (server/local/local_aggregator.h), with a LabExchange for each worker.
+// exchange is local (bench/local/local_aggregator.h), with a LabExchange for each worker.
 #pragma once
 
 #include <vector>

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "bench/local/local_exchange.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/client/member/grpc_exchange.h"
@@ -21,7 +22,6 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
 #include "server/aggregator_server.h"
-#include "server/local/local_exchange.h"
 #include "tests/testing/worker/training.h"
 #include "tools/distroctl/replay_log.h"
 

@@ -52,7 +52,6 @@ USES = {
     "server/log/bucket": "server/log common/net/s3",  # the same files as objects
     "server/session": "common/run common/net/wire",
     "server/round": "server/log server/session",
-    "server/local": "common/client/exchange server/round",  # a run inside one process, for bench and tests
     "server/call": "server/limits server/round",  # what a call does, without gRPC
     "server/service": "server/auth server/call server/options",
     "server/metrics": "common/net/telemetry server/service",  # observes it; it does not know it
@@ -102,19 +101,21 @@ USES = {
     "tests/worker/metrics": "tests/testing/worker",
     "tests/worker/rules": "tests/testing/worker",
     "tests/worker/state": "tests/testing/worker",
-    "tests/worker/train": "server/local tests/testing/worker",
+    "tests/worker/train": "bench/local tests/testing/worker",
     "tests/worker/fsdp": "tests/worker/model",  # a small model
     "tests/worker/python": "tests/testing/worker tests/worker/fsdp",  # the model of GPUs
     "tests/worker/node": "tests/worker/model tests/worker/fsdp tests/kernels",  # emulated GPUs as a node's devices
     "tests/tools": "",
     "tests/tools/distroctl": "tests/server/service tests/tools/archiver",  # the commands against a whole aggregator, and an archive
     "tests/tools/archiver": "tests/common/client/follow tests/server/service",  # against a whole aggregator in the test's process, and one that plays a script
-    "tests/integration": "server server/local worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
+    "tests/integration": "server bench/local worker tools/distroctl tools/archiver tests/testing/server tests/testing/worker",
     "tests/compatibility": "common/base/process worker/model",
     "tests/fuzz": "tests/server/call tests/testing/worker tools/archiver server/auth/tokens common/net/s3",
     "bench": "bench/wire server worker",
-    "bench/convergence": "bench/wire server/local worker",
+    "bench/convergence": "bench/wire bench/local worker",
+    "bench/local": "common/client/exchange server/round",  # a run inside one process
     "bench/wire": "common/method common/base/process",
+    "tests/bench/local": "tests/bench",
     "tests/bench": "bench/convergence bench/wire worker tests/testing/worker",
     "bench/gpu": "kernels/cuda worker/fsdp common/model/checkpoint",
 }

@@ -40,8 +40,6 @@ std::string DigestBytes(absl::string_view bytes) {
 
 }  // namespace
 
-absl::Span<const absl::string_view> CompanionNames() { return kNames; }
-
 absl::StatusOr<Companions> ReadCompanions(const std::string& folder) {
   Companions companions;
   uint64_t left = kMaxCompanionBytes;

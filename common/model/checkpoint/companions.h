@@ -27,16 +27,13 @@ namespace distro {
 inline constexpr uint64_t kMaxCompanionBytes = 64 << 20;
 
 struct Companion {
-  std::string name;  // one of CompanionNames()
+  std::string name;  // one of docs/checkpoints.md, "Companions"
   std::string bytes;
 };
 
 // Distinct, ascending by name, none empty, together at most kMaxCompanionBytes.
 using Companions = std::vector<Companion>;
 using CompanionList = google::protobuf::RepeatedPtrField<v1::CompanionFile>;
-
-// The allowed names, ascending.
-absl::Span<const absl::string_view> CompanionNames();
 
 // Reads the companions in `folder`. InvalidArgument: one is empty or something else (a Git LFS
 // pointer, a web page: foreign_file.h), or they exceed kMaxCompanionBytes.

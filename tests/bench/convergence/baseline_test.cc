@@ -6,8 +6,8 @@
 #include <array>
 #include <string>
 
+#include "bench/local/local_aggregator.h"
 #include "common/model/layout/layout.h"
-#include "server/local/local_aggregator.h"
 #include "tests/testing/worker/training.h"
 #include "worker/model/model.h"
 

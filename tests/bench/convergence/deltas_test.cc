@@ -5,11 +5,11 @@
 
 #include "bench/convergence/baseline.h"
 #include "bench/convergence/delta_bytes.h"
+#include "bench/local/local_aggregator.h"
 #include "common/method/deltas/scale.h"
 #include "common/run/run_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/local/local_aggregator.h"
 #include "tests/testing/worker/training.h"
 #include "worker/model/model.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "bench/convergence/virtual_workers.h"
+#include "bench/local/local_aggregator.h"
 #include "bench/wire/plain_votes.h"
 #include "common/base/file.h"
-#include "server/local/local_aggregator.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/worker/training.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "server/local/local_exchange.h"
+#include "bench/local/local_exchange.h"
 
 namespace distro::worker {
 

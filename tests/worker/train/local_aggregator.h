@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "server/local/local_aggregator.h"
+#include "bench/local/local_aggregator.h"
 #include "tests/testing/worker/training.h"
 
 namespace distro::worker {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "bench/local/local_exchange.h"
 #include "common/base/process/host_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/local/local_exchange.h"
 #include "tests/testing/worker/training.h"
 #include "tests/worker/train/local_aggregator.h"
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "bench/local/local_exchange.h"
 #include "common/base/file.h"
 #include "common/model/checkpoint/hf_folder.h"
 #include "gmock/gmock.h"
@@ -12,7 +13,6 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/replica/replica.h"
-#include "server/local/local_exchange.h"
 #include "tests/testing/worker/training.h"
 #include "tests/worker/train/local_aggregator.h"
 

@@ -1,4 +1,4 @@
-#include "server/local/local_exchange.h"
+#include "bench/local/local_exchange.h"
 
 #include <filesystem>
 #include <system_error>

@@ -1,5 +1,5 @@
 // Scripted workers on threads of one process.
-#include "server/local/local_exchange.h"
+#include "bench/local/local_exchange.h"
 
 #include <thread>
 

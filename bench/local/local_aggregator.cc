@@ -1,4 +1,4 @@
-#include "server/local/local_aggregator.h"
+#include "bench/local/local_aggregator.h"
 
 #include <stdlib.h>
 

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
+#include "bench/local/local_aggregator.h"
 #include "common/client/exchange/exchange.h"
 #include "common/client/exchange/transfer_meter.h"
 #include "common/feed/subscription.h"
 #include "distro/v1/session.pb.h"
-#include "server/local/local_aggregator.h"
 
 namespace distro::server {
 
