@@ -15,7 +15,7 @@ enum ExitCode : int {
   kExitRefused = 3,      // the aggregator refuses this worker: other data, other run
   kExitReplaced = 4,     // a newer process took this worker's name
   kExitDiverged = 5,     // the log does not continue the parameters, and a resync did not help
-  kExitVersion = 6,      // the aggregator does not support this version
+  kExitVersion = 6,      // this version is not that of the aggregator or the run
   kExitQuarantined = 7,  // nothing is accepted from this worker until an operator admits it
   kExitCredentials = 8,  // the aggregator does not accept this worker's credentials
   kExitTooSlow = 9,      // the link could never catch up with the run

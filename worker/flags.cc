@@ -177,7 +177,7 @@ std::vector<ExitCodeHelp> ExitCodes() {
       {kExitRefused, "refused by the aggregator"},
       {kExitReplaced, "replaced by a newer process of the same name"},
       {kExitDiverged, "the parameters diverged from the run's log and a resync did not help"},
-      {kExitVersion, "the aggregator has another version"},
+      {kExitVersion, "the aggregator or the run has another version"},
       {kExitQuarantined, "in quarantine: the aggregator accepts nothing from this name"},
       {kExitCredentials, "credentials refused"},
       {kExitTooSlow, "the link is too slow for the run's results"},

@@ -12,11 +12,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/method/base/key_checks.h"
 #include "common/method/methods.h"
 #include "common/run/pinned_tokenizer.h"
+#include "google/protobuf/unknown_field_set.h"
 
 namespace distro {
 namespace {
@@ -50,6 +52,13 @@ std::optional<UnknownValue> FirstUnknownValue(const v1::RunConfig& config) {
       return UnknownValue{.key = field->name(), .number = number};
   }
   return std::nullopt;
+}
+
+absl::Status NotKnown(absl::string_view what) {
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "version",
+      absl::StrCat("this version does not know ", what,
+                   " of the run: use the version that created the run, or a later one"));
 }
 
 // Refuses values that a message can hold and a JSON text cannot.
@@ -289,9 +298,13 @@ absl::Status Check(const v1::RunConfig& config) {
 absl::Status CheckValuesAreKnown(const v1::RunConfig& config) {
   const std::optional<UnknownValue> unknown = FirstUnknownValue(config);
   if (!unknown.has_value()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("this version does not know ", unknown->key, " ", unknown->number,
-                   " of the run: use the version that created the run, or a later one"));
+  return NotKnown(absl::StrCat(unknown->key, " ", unknown->number));
+}
+
+absl::Status CheckKeysAreKnown(const v1::RunConfig& config) {
+  const auto& unknown = config.GetReflection()->GetUnknownFields(config);
+  if (!unknown.empty()) return NotKnown(absl::StrCat("key ", unknown.field(0).number()));
+  return CheckValuesAreKnown(config);
 }
 
 absl::StatusOr<v1::RunConfig> CompleteRunConfig(v1::RunConfig config) {

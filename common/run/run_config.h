@@ -26,9 +26,13 @@ absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view json);
 // The same for a message from a peer. Idempotent: a complete configuration stays as it is.
 absl::StatusOr<v1::RunConfig> CompleteRunConfig(v1::RunConfig config);
 
-// For who takes part in a run that another version may have created. FailedPrecondition names the
-// first key whose value this version does not know.
+// For who reads a run that another version may have created. FailedPrecondition (reason "version")
+// names the first key whose value this version does not know.
 absl::Status CheckValuesAreKnown(const v1::RunConfig& config);
+
+// The same, and refuses keys that this version does not know: for who trains by them, or keeps the
+// run.
+absl::Status CheckKeysAreKnown(const v1::RunConfig& config);
 
 // Pretty-printed run.json that ParseRunConfig reads back to the same message.
 std::string RunConfigToJson(const v1::RunConfig& config);

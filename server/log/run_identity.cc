@@ -21,6 +21,7 @@ absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes) {
   // Runs created by a version without this choice.
   if (run.config().method() == v1::METHOD_UNSPECIFIED)
     run.mutable_config()->set_method(kFirstMethod);
+  DISTRO_RETURN_IF_ERROR(CheckKeysAreKnown(run.config()));
   const auto config = CompleteRunConfig(run.config());
   if (!config.ok()) {
     return absl::DataLossError(absl::StrCat("its configuration: ", config.status().message()));

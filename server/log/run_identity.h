@@ -40,7 +40,7 @@ struct RunIdentity {
 std::string EncodeRunFile(const v1::StoredRun& run);
 
 // DataLoss: damaged, or this version does not accept its configuration. FailedPrecondition: of a
-// newer version.
+// newer version, or with a key that this one does not know.
 absl::StatusOr<v1::StoredRun> ParseRunFile(absl::string_view bytes);
 
 }  // namespace distro::server

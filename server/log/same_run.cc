@@ -12,14 +12,12 @@
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/run/run_config.h"
-#include "google/protobuf/util/field_mask_util.h"
 #include "server/log/disk.h"
 #include "server/log/snapshot_check.h"
 
 namespace distro::server {
 namespace {
 
-using google::protobuf::util::FieldMaskUtil;
 using nlohmann::json;
 
 constexpr size_t kMaxShownBytes = 120;  // of a value
@@ -68,18 +66,6 @@ std::string Changes(const json& stored, const json& asked, std::vector<std::stri
 
 json AsJson(const v1::RunConfig& config) { return *ParseJson(RunConfigToJson(config)); }
 
-// `config` with the stored values of these keys.
-v1::RunConfig WithStored(v1::RunConfig config, const v1::RunConfig& stored,
-                         const std::vector<std::string>& keys) {
-  google::protobuf::FieldMask mask;
-  for (const std::string& key : keys) {
-    config.GetReflection()->ClearField(&config, config.GetDescriptor()->FindFieldByName(key));
-    mask.add_paths(key);
-  }
-  FieldMaskUtil::MergeMessageTo(stored, mask, FieldMaskUtil::MergeOptions(), &config);
-  return config;
-}
-
 // The remedy for keys of run.json that differ.
 std::string RemedyForKeys(const v1::RunConfig& stored, const v1::RunConfig& asked,
                           const std::vector<std::string>& keys) {
@@ -109,15 +95,10 @@ absl::Status CompareConfigs(const RunIdentity& stored, v1::RunConfig asked) {
   if (asked.method() == v1::METHOD_UNSPECIFIED) asked.set_method(stored.config.method());
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig complete, CompleteRunConfig(asked));
   const json ours = AsJson(stored.config), theirs = AsJson(complete), set = AsJson(asked);
-  if (ours == theirs) return absl::OkStatus();
-  std::vector<std::string> keys;
-  for (const std::string& key : DifferentKeys(ours, theirs))
-    if (set.contains(key)) keys.push_back(key);
-  // Defaults that follow from those keys are no changes of their own; a removed key is one.
-  const auto rest = CompleteRunConfig(WithStored(asked, stored.config, keys));
-  if (rest.ok()) {
-    for (const std::string& key : DifferentKeys(ours, AsJson(*rest))) keys.push_back(key);
-  }
+  // A default may follow from another key, or be another one in the version that created the run.
+  std::vector<std::string> keys = DifferentKeys(ours, theirs);
+  std::erase_if(keys, [&set](const std::string& key) { return !set.contains(key); });
+  if (keys.empty()) return absl::OkStatus();
   return OtherRun(stored, absl::StrCat("configuration (", Changes(ours, theirs, keys), ")"),
                   RemedyForKeys(stored.config, complete, keys));
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/net/http/object_path.h"
 
@@ -109,7 +110,8 @@ absl::StatusOr<ArchiveState> ParseArchiveState(absl::string_view text) {
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view version,
                           lines.Value(absl::StripSuffix(kMagic, " ")));
   if (version != kVersion) {
-    return absl::FailedPreconditionError(
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "version",
         absl::StrCat("state: format ", version, " is newer than this program's, ", kVersion));
   }
   ArchiveState state;

@@ -10,6 +10,7 @@ ArchiverExitCode ArchiverExitCodeFor(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason == "diverged" || reason == "pruned") return kArchiverDiverged;
   if (reason == "other_run") return kArchiverRefused;
+  if (reason == "version") return kArchiverVersion;
   if (const auto code = ConnectionExitCode(status)) return static_cast<ArchiverExitCode>(*code);
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
@@ -33,6 +34,8 @@ std::string ArchiverRemedyFor(ArchiverExitCode code) {
     case kArchiverDiverged:
       return "start it again; if that does not help, verify the aggregator's folder: distroctl log "
              "replay";
+    case kArchiverVersion:
+      return "use the version that wrote the folder or created the run, or a later one";
     case kArchiverCredentials:
       return "check the certificate or token, and that its role is archiver";
     default:

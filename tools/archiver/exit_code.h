@@ -14,6 +14,7 @@ enum ArchiverExitCode : int {
   kArchiverUsage = 2,        // fix a flag, a file or the configuration
   kArchiverRefused = 3,      // the folder belongs to another run, or another process uses it
   kArchiverDiverged = 5,     // the log does not continue the newest snapshot either
+  kArchiverVersion = 6,      // the folder or the run is of a newer version
   kArchiverCredentials = 8,  // the aggregator does not accept the credentials
   // 11 to 18: the aggregator cannot be reached (common/client/probe/connection_fault.h).
 };

@@ -69,6 +69,7 @@ std::vector<ExitCodeHelp> ExitCodes() {
       {kArchiverUsage, "a flag, file or configuration must be fixed"},
       {kArchiverRefused, "the folder belongs to another run or is in use"},
       {kArchiverDiverged, "the log does not continue the newest snapshot"},
+      {kArchiverVersion, "the folder or the run is of a newer version"},
       {kArchiverCredentials, "credentials refused"}};
   for (const FaultRule& rule : FaultRules())
     if (rule.exit_code != 0) codes.push_back({rule.exit_code, std::string(rule.summary)});

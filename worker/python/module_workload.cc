@@ -59,7 +59,7 @@ absl::Status ModuleWorkload::CheckTensors(const v1::JoinResponse& run,
 absl::Status ModuleWorkload::Build(const v1::JoinResponse& run, const Companions& companions) {
   const v1::RunConfig& config = run.config();
   DISTRO_RETURN_IF_ERROR(CheckInvitedRun(options_.run_name, config));
-  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(config));
+  DISTRO_RETURN_IF_ERROR(CheckKeysAreKnown(config));
   if (config.data() == v1::DATA_LOCAL) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_data",
                            "the run is of local data, which only distro-worker trains on");

@@ -117,8 +117,9 @@ absl::Status StateReader::ParseHeader(absl::string_view bytes) {
   DISTRO_ASSIGN_OR_RETURN(const uint64_t checksum, file.Read<uint64_t>("header checksum"));
   if (checksum != computed) return absl::InvalidArgumentError("header checksum");
   if (version < 1 || version > kVersion) {
-    return absl::UnimplementedError(absl::StrCat("version ", version, " of a worker's state; this ",
-                                                 "program reads versions 1 to ", kVersion));
+    return absl::UnimplementedError(
+        absl::StrCat("version ", version, " of a worker's state; this program reads versions 1 to ",
+                     kVersion, ": use the version that wrote it, or a later one"));
   }
   body_ = bytes.substr(file.position());
 

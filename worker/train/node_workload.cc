@@ -27,7 +27,7 @@ void NodeWorkload::Describe(v1::JoinRequest* request) const {
 
 absl::Status NodeWorkload::CheckRun(const v1::RunConfig& config) const {
   DISTRO_RETURN_IF_ERROR(CheckInvitedRun(deps_.run_name, config));
-  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(config));
+  DISTRO_RETURN_IF_ERROR(CheckKeysAreKnown(config));
   if (config.workers() != v1::WORKERS_PYTHON) return absl::OkStatus();
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, "other_run",
                          "the run's model is a PyTorch module (\"workers\": \"python\"): train it "

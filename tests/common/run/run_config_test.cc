@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -411,12 +412,25 @@ TEST(RunConfigTest, ValuesOfANewerVersionAreRefused) {
   config.set_method(static_cast<v1::Method>(v1::Method_MAX + 1));
   const absl::Status status = CheckValuesAreKnown(config);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "version");
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(absl::StrCat("method ", v1::Method_MAX + 1)));
   config.set_method(v1::METHOD_DELTAS);
   config.set_divisor(static_cast<v1::Divisor>(v1::Divisor_MAX + 1));
   EXPECT_THAT(std::string(CheckValuesAreKnown(config).message()),
               HasSubstr(absl::StrCat("divisor ", v1::Divisor_MAX + 1)));
+}
+
+TEST(RunConfigTest, KeysOfANewerVersionAreRefusedByNumber) {
+  v1::RunConfig config;
+  config.set_method(v1::METHOD_DELTAS);
+  EXPECT_EQ(CheckKeysAreKnown(config), absl::OkStatus());
+  config.GetReflection()->MutableUnknownFields(&config)->AddVarint(4000, 1);
+  EXPECT_EQ(CheckValuesAreKnown(config), absl::OkStatus());
+  const absl::Status status = CheckKeysAreKnown(config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "version");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("key 4000 of the run"));
 }
 
 }  // namespace

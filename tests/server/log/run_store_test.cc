@@ -448,6 +448,18 @@ TEST_F(RunStoreTest, ContinuesRunWithoutMethodAsSigns) {
   EXPECT_EQ(Create(store->get(), again).code(), absl::StatusCode::kAlreadyExists);
 }
 
+TEST_F(RunStoreTest, RefusesRunWithAKeyOfANewerVersionAsNewerNotAsDamaged) {
+  CreateARun();
+  v1::StoredRun stored = *ParseRunFile(*ReadFile(Data("run.pb")));
+  v1::RunConfig& config = *stored.mutable_config();
+  config.GetReflection()->MutableUnknownFields(&config)->AddVarint(4000, 1);
+  Overwrite(Data("run.pb"), EncodeRunFile(stored));
+  const absl::Status status = Open().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              MatchesRegex(".*run\\.pb: this version does not know key 4000 of the run: use .*"));
+}
+
 // The model determines which tensors Muon steps, so its architecture must be known.
 TEST_F(RunStoreTest, NeedsKnownModelForDeltas) {
   auto store = Open();

@@ -72,6 +72,15 @@ TEST_F(SameRunTest, OtherKeysAreNamedWithBothValuesAndAreNotASourceOfLoss) {
               AllOf(HasSubstr("rounds: 100 -> 200, seed: 7 -> 8"), HasSubstr("run extend")));
 }
 
+// The version that created the run may have had another default.
+TEST_F(SameRunTest, TakesKeysThatRunJsonDoesNotSetAsTheRunHasThem) {
+  ASSERT_TRUE(run_.config.has_kept_per_block());
+  run_.config.set_kept_per_block(run_.config.kept_per_block() + 1);
+  run_.config.clear_probation_rounds();
+  EXPECT_EQ(Compare(kRunJson), absl::OkStatus());
+  EXPECT_THAT(Refusal("\"seed\": 7", "\"seed\": 8"), HasSubstr("configuration (seed: 7 -> 8): "));
+}
+
 TEST_F(SameRunTest, TakesReformattedConfigJson) {
   EXPECT_EQ(Compare(kRunJson,
                     "{\r\n\"vocab_size\":256,\r\n\"transformers_version\":\"5.0.0\",\r\n"

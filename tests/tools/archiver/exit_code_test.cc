@@ -36,6 +36,7 @@ constexpr Case kCases[] = {
     {StatusCode::kFailedPrecondition, "diverged", kArchiverDiverged},
     {StatusCode::kOutOfRange, "pruned", kArchiverDiverged},
     {StatusCode::kFailedPrecondition, "other_run", kArchiverRefused},
+    {StatusCode::kFailedPrecondition, "version", kArchiverVersion},
     {StatusCode::kFailedPrecondition, "", kArchiverRefused},
     {StatusCode::kInvalidArgument, "", kArchiverUsage},
     {StatusCode::kUnauthenticated, "unauthenticated", kArchiverCredentials},
