@@ -91,13 +91,6 @@ def test_workers_are_of_the_image_that_was_run():
     assert "limits" not in container["resources"] and "--device=cuda" not in container["args"]
 
 
-def test_worker_is_ready_when_it_takes_part():
-    # Else an upgrade replaces all at once, and the run waits until enough of them have loaded its snapshot.
-    values = {**charts.INSECURE, "workers": {"enabled": True, "data": {"existingClaim": "c", "path": "p"}}}
-    container = pod_spec(find(render(values), "StatefulSet", "-worker"))["containers"][0]
-    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
-
-
 def test_public_certificate_has_public_names_only():
     listed = objects(render(read_values(CHART / "ci/public-issuer-values.yaml")))
     assert find(listed, "Certificate")["spec"]["dnsNames"] == ["aggregator.example"]
