@@ -66,7 +66,7 @@ std::string RemedyFor(ExitCode code, absl::string_view worker) {
     case kExitDiverged:
       return "start it again; if it happens again, test the memory and the disk of this machine";
     case kExitVersion:
-      return "run the aggregator's version, or the minor version before it";
+      return "run the aggregator's version";
     case kExitQuarantined:
       return absl::StrCat("fix the cause, then: distroctl admit ", worker);
     case kExitCredentials:

@@ -121,6 +121,9 @@ void FillDeadlineDefault(v1::RunConfig& config) {
   *config.mutable_min_round_deadline() = Less(most, least) ? most : least;
 }
 
+// Stored runs are completed too, and workers of the version before refuse keys that they do not
+// know. So a key that is added later stays absent in them: without it a run does what it did
+// before.
 void FillDefaults(v1::RunConfig& config) {
   if (config.method() == v1::METHOD_UNSPECIFIED) config.set_method(kDefaultMethod);
   FillOptimizerDefaults(config);

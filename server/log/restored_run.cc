@@ -133,6 +133,7 @@ absl::Status WriteRestoredRun(const std::string& data_dir, const RestoredRun& re
   v1::StoredRun run = restored.archive.run();
   *run.mutable_initial_snapshot() = restored.snapshot;
   const absl::StatusOr<v1::StoredRun> parsed = ParseRunFile(EncodeRunFile(run));
+  if (absl::IsFailedPrecondition(parsed.status())) return Annotate(parsed.status(), "archive");
   if (!parsed.ok()) return Wrong(parsed.status().message());
   DISTRO_ASSIGN_OR_RETURN(const auto layout,
                           LayoutOfSnapshot(restored.snapshot_path, run.config()));

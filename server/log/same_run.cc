@@ -96,8 +96,10 @@ absl::Status CompareConfigs(const RunIdentity& stored, v1::RunConfig asked) {
   DISTRO_ASSIGN_OR_RETURN(const v1::RunConfig complete, CompleteRunConfig(asked));
   const json ours = AsJson(stored.config), theirs = AsJson(complete), set = AsJson(asked);
   // A default may follow from another key, or be another one in the version that created the run.
+  // A key without a default that is not set any more is a change.
   std::vector<std::string> keys = DifferentKeys(ours, theirs);
-  std::erase_if(keys, [&set](const std::string& key) { return !set.contains(key); });
+  std::erase_if(keys,
+                [&](const std::string& key) { return !set.contains(key) && theirs.contains(key); });
   if (keys.empty()) return absl::OkStatus();
   return OtherRun(stored, absl::StrCat("configuration (", Changes(ours, theirs, keys), ")"),
                   RemedyForKeys(stored.config, complete, keys));

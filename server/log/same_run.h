@@ -20,9 +20,9 @@ struct AskedRun {
 };
 
 // AlreadyExists: another run; the message names every key or file that differs, both values, and
-// the remedy. A key that run.json does not set is the run's. The statuses of CompleteRunConfig. The
-// same JSON in other bytes is the same config.json, and so is one saved by another version of
-// transformers. Companions are compared if both have some.
+// the remedy. A key with a default that run.json does not set is the run's. The statuses of
+// CompleteRunConfig. The same JSON in other bytes is the same config.json, and so is one saved by
+// another version of transformers. Companions are compared if both have some.
 absl::Status CompareRuns(const RunIdentity& stored, const AskedRun& asked);
 
 // As a request for a run is answered: FailedPrecondition where CompareRuns says AlreadyExists.

@@ -157,8 +157,8 @@ Program AggregatorProgram(AggregatorOptions* options, std::function<absl::Status
                          {1, "failure, such as a listening socket that fails: start it again"},
                          {2, "a flag, file or configuration must be fixed"},
                          {3,
-                          "the data folder belongs to another process or another run, or a newer "
-                          "aggregator has replaced this one"},
+                          "the data folder belongs to another process, another run or a newer "
+                          "version, or a newer aggregator has replaced this one"},
                          {4, "stored data is damaged"}},
           .exit_code = ExitCode};
 }

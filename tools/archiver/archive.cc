@@ -20,7 +20,6 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Layout>> LayoutOf(const v1::GetRunResponse& run,
                                                  const std::string& path) {
-  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(run.config()));
   DISTRO_ASSIGN_OR_RETURN(Manifest manifest, SnapshotManifest(path));
   const Sha256Digest& hash = manifest.hash();
   if (absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size()) !=
@@ -42,7 +41,8 @@ absl::StatusOr<Archive> Read(const v1::GetRunResponse& run, const ArchiveState& 
   Archive archive;
   archive.state = state;
   archive.log = ArchiveOf(run);
-  if (const auto kept = folder.LoadLog(state)) *archive.log.mutable_headers() = kept->headers();
+  DISTRO_ASSIGN_OR_RETURN(const auto kept, folder.LoadLog(state));
+  if (kept.has_value()) *archive.log.mutable_headers() = kept->headers();
   DISTRO_ASSIGN_OR_RETURN(archive.layout, LayoutOf(run, path));
   TensorBuffer parameters(*archive.layout);
   DISTRO_RETURN_IF_ERROR(ReadSnapshot(path, *archive.layout, &parameters));
@@ -105,6 +105,7 @@ absl::StatusOr<Archive> FetchNewest(const v1::GetRunResponse& run, uint64_t epoc
 absl::StatusOr<Archive> OpenArchive(const v1::GetRunResponse& run,
                                     absl::StatusOr<std::optional<ArchiveState>> held, int threads,
                                     ArchiveFolder* folder, const SnapshotFetcher& fetch, Log* log) {
+  DISTRO_RETURN_IF_ERROR(CheckValuesAreKnown(run.config()));
   std::string useless;
   uint64_t epoch = 0;
   if (absl::IsDataLoss(held.status())) {
@@ -117,7 +118,7 @@ absl::StatusOr<Archive> OpenArchive(const v1::GetRunResponse& run,
     DISTRO_ASSIGN_OR_RETURN(useless, Useless(run, **held, folder->path()));
     if (useless.empty()) {
       absl::StatusOr<Archive> archive = Read(run, **held, threads, *folder);
-      if (archive.ok()) return archive;
+      if (archive.ok() || ReasonOf(archive.status()) == "version") return archive;
       useless = std::string(archive.status().message());
     }
   }

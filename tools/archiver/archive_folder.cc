@@ -74,10 +74,13 @@ absl::StatusOr<std::optional<ArchiveState>> ArchiveFolder::Load() const {
   return *state;
 }
 
-std::optional<v1::StoredArchive> ArchiveFolder::LoadLog(const ArchiveState& state) const {
-  const auto bytes = ReadFile(LogPath(state.snapshot.round()), kMaxLogBytes);
+absl::StatusOr<std::optional<v1::StoredArchive>> ArchiveFolder::LoadLog(
+    const ArchiveState& state) const {
+  const std::string path = LogPath(state.snapshot.round());
+  const auto bytes = ReadFile(path, kMaxLogBytes);
   if (!bytes.ok()) return std::nullopt;
   absl::StatusOr<v1::StoredArchive> log = ParseArchiveLog(*bytes);
+  if (absl::IsFailedPrecondition(log.status())) return Annotate(log.status(), path);
   if (!log.ok() || log->run().run_id() != state.run_id) return std::nullopt;
   return *std::move(log);
 }

@@ -35,8 +35,8 @@ class ArchiveFolder {
   absl::StatusOr<std::optional<ArchiveState>> Load() const;
 
   // The file beside the snapshot of `state`. nullopt: older versions wrote none, or it cannot be
-  // read.
-  std::optional<v1::StoredArchive> LoadLog(const ArchiveState& state) const;
+  // read. FailedPrecondition (reason "version"): it is of a newer version.
+  absl::StatusOr<std::optional<v1::StoredArchive>> LoadLog(const ArchiveState& state) const;
 
   // Writes the replica's parameters, `log` and then `state`, and fills in the snapshot in `state`;
   // removes older ones. After an error the folder holds what it held before.

@@ -34,7 +34,8 @@ std::vector<ExitCodeHelp> ExitCodes() {
       {kExitFailed, "failure: a disk error, or anything not listed below"},
       {kExitUsage, "a flag, file or configuration must be fixed; the message names it"},
       {kExitRefused,
-       "refused: by the aggregator, for bad credentials, or because the target exists"},
+       "refused: by the aggregator, for bad credentials, because the target exists, or because "
+       "stored data is of a newer version"},
       {kExitDamaged, "stored data is damaged; the message names the file"},
       {kExitFault, "done, but a fault was found (check, bench-link, log replay, plan)"},
       {kExitNoAnswer,

@@ -39,7 +39,7 @@ absl::StatusOr<server::RestoredRun> ReadArchive(const ArchiveFolder& folder,
                                                 const std::string& path) {
   DISTRO_ASSIGN_OR_RETURN(const std::optional<ArchiveState> state, folder.Load());
   if (!state.has_value()) return absl::NotFoundError(absl::StrCat(path, ": holds no copy"));
-  std::optional<v1::StoredArchive> log = folder.LoadLog(*state);
+  DISTRO_ASSIGN_OR_RETURN(std::optional<v1::StoredArchive> log, folder.LoadLog(*state));
   if (!log.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--archive: ", path,

@@ -17,7 +17,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "distro/v1/snapshot.pb.h"
 #include "google/protobuf/repeated_ptr_field.h"
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "common/model/checkpoint/hf_folder.h"
 #include "common/model/checkpoint/initial_snapshot.h"
 #include "common/model/checkpoint/snapshot.h"
@@ -456,6 +457,7 @@ TEST_F(RunStoreTest, RefusesRunWithAKeyOfANewerVersionAsNewerNotAsDamaged) {
   Overwrite(Data("run.pb"), EncodeRunFile(stored));
   const absl::Status status = Open().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(ReasonOf(status), "version");
   EXPECT_THAT(std::string(status.message()),
               MatchesRegex(".*run\\.pb: this version does not know key 4000 of the run: use .*"));
 }

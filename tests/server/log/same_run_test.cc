@@ -76,9 +76,13 @@ TEST_F(SameRunTest, OtherKeysAreNamedWithBothValuesAndAreNotASourceOfLoss) {
 TEST_F(SameRunTest, TakesKeysThatRunJsonDoesNotSetAsTheRunHasThem) {
   ASSERT_TRUE(run_.config.has_kept_per_block());
   run_.config.set_kept_per_block(run_.config.kept_per_block() + 1);
-  run_.config.clear_probation_rounds();
   EXPECT_EQ(Compare(kRunJson), absl::OkStatus());
   EXPECT_THAT(Refusal("\"seed\": 7", "\"seed\": 8"), HasSubstr("configuration (seed: 7 -> 8): "));
+  run_.config.set_delta_clip(0.5);
+  const absl::Status removed = Compare(kRunJson);
+  EXPECT_EQ(removed.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(removed.message()),
+              HasSubstr("configuration (delta_clip: 0.5 -> not set): "));
 }
 
 TEST_F(SameRunTest, TakesReformattedConfigJson) {

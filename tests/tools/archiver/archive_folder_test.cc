@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/reason.h"
 #include "common/model/checkpoint/snapshot.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/tools/archiver/replica_fixture.h"
@@ -14,6 +16,7 @@ namespace {
 
 using ::distro::testing::ScratchFolder;
 using ::distro::testing::SmallReplica;
+using ::testing::HasSubstr;
 
 class ArchiveFolderTest : public ::testing::Test {
  protected:
@@ -73,7 +76,7 @@ TEST_F(ArchiveFolderTest, HoldsWhatWasSavedLast) {
   ASSERT_TRUE(ReadSnapshot(folder_->SnapshotPath(5), small_.layout, &parameters).ok());
   EXPECT_EQ(StateHash(small_.layout, parameters, small_.backend.get()), small_.replica.StateHash());
   EXPECT_FALSE(Exists("snapshot-2.safetensors"));
-  EXPECT_EQ(folder_->LoadLog(**held)->data_fingerprint(), "before 5");
+  EXPECT_EQ((*folder_->LoadLog(**held))->data_fingerprint(), "before 5");
   EXPECT_FALSE(Exists("log-2.pb"));
 }
 
@@ -82,13 +85,25 @@ TEST_F(ArchiveFolderTest, LoadsCopyWithoutLog) {
   ArchiveState state = Save(2);
   std::filesystem::remove(scratch_.File("data/log-2.pb"));
   EXPECT_TRUE((*folder_->Load()).has_value()) << "as older versions left it";
-  EXPECT_FALSE(folder_->LoadLog(state).has_value());
+  EXPECT_FALSE(folder_->LoadLog(state)->has_value());
   Save(3);
   ASSERT_TRUE(WriteFileAtomically(scratch_.File("data/log-3.pb"), "damaged").ok());
-  EXPECT_FALSE(folder_->LoadLog(**folder_->Load()).has_value());
+  EXPECT_FALSE(folder_->LoadLog(**folder_->Load())->has_value());
   state = Save(4);
   state.run_id = "run-2";
-  EXPECT_FALSE(folder_->LoadLog(state).has_value()) << "of another run";
+  EXPECT_FALSE(folder_->LoadLog(state)->has_value()) << "of another run";
+}
+
+TEST_F(ArchiveFolderTest, RefusesFilesOfANewerVersion) {
+  Open();
+  const ArchiveState state = Save(2);
+  const std::string path = scratch_.File("data/log-2.pb");
+  std::string bytes = *ReadFile(path);
+  bytes[8] = 9;  // the version, after the magic; it is compared before the checksum
+  ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  const absl::Status status = folder_->LoadLog(state).status();
+  EXPECT_EQ(ReasonOf(status), "version") << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path + ": format version 9 is newer"));
 }
 
 TEST_F(ArchiveFolderTest, KeepsSizeOfSnapshots) {

@@ -71,6 +71,14 @@ TEST_F(ModuleWorkloadTest, TakesRunOfPythonWorkers) {
   EXPECT_EQ(workload_->rule().as_dct, ToBitmap({true, false, false}));
 }
 
+TEST_F(ModuleWorkloadTest, RefusesRunWithAKeyOfANewerVersion) {
+  v1::RunConfig& config = *run_.mutable_config();
+  config.GetReflection()->MutableUnknownFields(&config)->AddVarint(4000, 1);
+  const absl::Status status = Build();
+  EXPECT_EQ(ReasonOf(status), "version") << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("does not know key 4000 of the run"));
+}
+
 TEST_F(ModuleWorkloadTest, WithSignsThereIsNoInnerOptimizer) {
   run_.mutable_config()->set_method(v1::METHOD_SIGNS);
   ASSERT_EQ(Build(), absl::OkStatus());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/worker/training.h"
@@ -38,6 +39,16 @@ class OtherMethodTest : public ::testing::Test {
   // Two local steps over 4 samples each.
   const v1::RunConfig deltas_ = tiny_.DeltaConfig(/*workers=*/1, /*rounds=*/2, /*local_steps=*/2);
 };
+
+TEST_F(OtherMethodTest, IsRefusedIfTheRunHasAKeyOfANewerVersion) {
+  v1::RunConfig config = deltas_;
+  config.GetReflection()->MutableUnknownFields(&config)->AddVarint(4000, 1);
+  const auto aggregator = Aggregate(tiny_, config);
+  RecordingExchange exchange(aggregator.get());
+  const absl::Status status = Train(&exchange).status;
+  EXPECT_EQ(ReasonOf(status), "version") << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("does not know key 4000 of the run"));
+}
 
 TEST_F(OtherMethodTest, IsRefusedInStep) {
   const absl::Status status =

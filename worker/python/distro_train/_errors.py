@@ -68,7 +68,7 @@ class OtherData(Error):
 class OtherVersion(Error):
     """The aggregator does not support this version, or the run has a key that it does not know."""
 
-    remedy = "use the aggregator's version, or the minor version before it"
+    remedy = "use the aggregator's version"
 
 
 class NotAuthorized(Error):
