@@ -98,8 +98,9 @@ absl::Status CompareConfigs(const RunIdentity& stored, v1::RunConfig asked) {
   // A default may follow from another key, or be another one in the version that created the run.
   // A key without a default that is not set any more is a change.
   std::vector<std::string> keys = DifferentKeys(ours, theirs);
-  std::erase_if(keys,
-                [&](const std::string& key) { return !set.contains(key) && theirs.contains(key); });
+  const auto is_set = [&set](const std::string& key) { return set.contains(key); };
+  std::erase_if(keys, [&](const std::string& key) { return !is_set(key) && theirs.contains(key); });
+  std::ranges::stable_partition(keys, is_set);  // what was changed before what was removed
   if (keys.empty()) return absl::OkStatus();
   return OtherRun(stored, absl::StrCat("configuration (", Changes(ours, theirs, keys), ")"),
                   RemedyForKeys(stored.config, complete, keys));

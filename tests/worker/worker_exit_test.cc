@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         RefusalCase{"OtherData", StatusCode::kFailedPrecondition, "other_data", 3, "check --data"},
         RefusalCase{"Replaced", StatusCode::kAborted, "replaced", 4, "a --name of its own"},
-        RefusalCase{"Version", StatusCode::kFailedPrecondition, "version", 6, "minor version"},
+        RefusalCase{"Version", StatusCode::kFailedPrecondition, "version", 6,
+                    "run the aggregator's version"},
         RefusalCase{"Quarantined", StatusCode::kPermissionDenied, "quarantined", 7,
                     "distroctl admit alice"},
         RefusalCase{"Unauthenticated", StatusCode::kUnauthenticated, "unauthenticated", 8,

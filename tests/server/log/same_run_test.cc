@@ -83,6 +83,8 @@ TEST_F(SameRunTest, TakesKeysThatRunJsonDoesNotSetAsTheRunHasThem) {
   EXPECT_EQ(removed.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(removed.message()),
               HasSubstr("configuration (delta_clip: 0.5 -> not set): "));
+  EXPECT_THAT(Refusal("\"seed\": 7", "\"seed\": 8"),
+              HasSubstr("(seed: 7 -> 8, delta_clip: 0.5 -> not set)"));
 }
 
 TEST_F(SameRunTest, TakesReformattedConfigJson) {

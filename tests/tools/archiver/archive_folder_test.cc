@@ -1,8 +1,10 @@
 #include "tools/archiver/archive_folder.h"
 
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
 #include "common/model/checkpoint/snapshot.h"
@@ -99,7 +101,10 @@ TEST_F(ArchiveFolderTest, RefusesFilesOfANewerVersion) {
   const ArchiveState state = Save(2);
   const std::string path = scratch_.File("data/log-2.pb");
   std::string bytes = *ReadFile(path);
-  bytes[8] = 9;  // the version, after the magic; it is compared before the checksum
+  bytes[8] = 9;  // the version, after the magic
+  const size_t checked = bytes.size() - sizeof(uint64_t);
+  const uint64_t checksum = Xxh3(absl::string_view(bytes).substr(0, checked));
+  std::memcpy(&bytes[checked], &checksum, sizeof(checksum));
   ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
   const absl::Status status = folder_->LoadLog(state).status();
   EXPECT_EQ(ReasonOf(status), "version") << status;
