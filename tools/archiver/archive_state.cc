@@ -10,15 +10,16 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/checksum.h"
-#include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_util.h"
 #include "common/net/http/object_path.h"
+#include "common/net/wire/framed_message.h"
 
 namespace distro::tools {
 namespace {
 
 constexpr absl::string_view kMagic = "distro-archiver ";
-constexpr absl::string_view kVersion = "1";
+constexpr uint64_t kVersion = 1;
 constexpr size_t kMaxBytes = 4096;
 
 absl::Status Damaged(absl::string_view what) {
@@ -107,13 +108,9 @@ std::string EncodeArchiveState(const ArchiveState& state) {
 absl::StatusOr<ArchiveState> ParseArchiveState(absl::string_view text) {
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(text));
   LineReader lines(body);
-  DISTRO_ASSIGN_OR_RETURN(const absl::string_view version,
-                          lines.Value(absl::StripSuffix(kMagic, " ")));
-  if (version != kVersion) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "version",
-        absl::StrCat("state: format ", version, " is newer than this program's, ", kVersion));
-  }
+  uint64_t version;
+  DISTRO_RETURN_IF_ERROR(lines.Number(absl::StripSuffix(kMagic, " "), &version));
+  DISTRO_RETURN_IF_ERROR(Annotate(CheckFormatVersion(version, kVersion), "state"));
   ArchiveState state;
   DISTRO_ASSIGN_OR_RETURN(const absl::string_view run, lines.Value("run"));
   if (!IsRunId(run)) return Damaged("run is not a run id");

@@ -47,7 +47,7 @@ absl::Status ParseFramedMessage(absl::string_view bytes, absl::string_view magic
   return absl::DataLossError(absl::StrCat("is not a ", message->GetTypeName()));
 }
 
-absl::Status CheckFormatVersion(uint32_t version, uint32_t known) {
+absl::Status CheckFormatVersion(uint64_t version, uint64_t known) {
   if (version == 0) return absl::DataLossError("has version 0");
   if (version <= known) return absl::OkStatus();
   return ErrorWithReason(

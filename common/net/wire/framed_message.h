@@ -22,6 +22,6 @@ absl::Status ParseFramedMessage(absl::string_view bytes, absl::string_view magic
 
 // Checks the version of a file with a valid checksum. DataLoss: version 0. FailedPrecondition
 // (reason "version"): newer than `known`; the message says that a newer program is needed.
-absl::Status CheckFormatVersion(uint32_t version, uint32_t known);
+absl::Status CheckFormatVersion(uint64_t version, uint64_t known);
 
 }  // namespace distro

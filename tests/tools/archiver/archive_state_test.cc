@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/checksum.h"
+#include "common/base/reason.h"
 #include "gtest/gtest.h"
 
 namespace distro::tools {
@@ -101,7 +102,12 @@ TEST(ArchiveStateTest, RefusesWhatItWouldNotWrite) {
 TEST(ArchiveStateTest, NamesANewerFormat) {
   const std::string other = Sealed(absl::StrReplaceAll(
       EncodeArchiveState(SomeState()), {{"distro-archiver 1", "distro-archiver 2"}}));
-  EXPECT_EQ(ParseArchiveState(other).status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status status = ParseArchiveState(other).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), "version");
+  EXPECT_EQ(
+      status.message(),
+      "state: format version 2 is newer than this program knows (1): use a newer version of it");
 }
 
 }  // namespace
