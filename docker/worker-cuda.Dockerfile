@@ -51,5 +51,5 @@ USER 65532:65532
 EXPOSE 7703
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/7703 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && grep -q '^HTTP/1.1 200' <&3"]
-ENTRYPOINT ["distro-worker", "--http=0.0.0.0:7703"]
+ENTRYPOINT ["distro-worker", "--http=[::]:7703"]
 CMD ["--help"]

@@ -62,12 +62,12 @@ constexpr char kBytes[] = "bytes";  // metadata: how many a client wants
 // Sends frames of zeros until `bytes` are sent; they share memory.
 class Frames {
  public:
-  explicit Frames(uint64_t bytes) : left_(bytes), zeros_(std::string(kMaxFrameBytes, '\0')) {}
+  explicit Frames(uint64_t bytes) : left_(bytes), zeros_(std::string(kFrameBytes, '\0')) {}
   bool empty() const { return left_ == 0; }
   grpc::ByteBuffer Next() {
-    const uint64_t bytes = std::min(left_, kMaxFrameBytes);
+    const uint64_t bytes = std::min(left_, kFrameBytes);
     left_ -= bytes;
-    const grpc::Slice frame = bytes == kMaxFrameBytes ? zeros_ : zeros_.sub(0, bytes);
+    const grpc::Slice frame = bytes == kFrameBytes ? zeros_ : zeros_.sub(0, bytes);
     return grpc::ByteBuffer(&frame, 1);
   }
 

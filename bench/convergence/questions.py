@@ -357,6 +357,30 @@ def ideas(lab):
 
 
 @question
+def peers(lab):
+    """Published methods of local steps and this one: eight workers that share 2048 tokens a step, 3000 steps, rate to zero, text read once. The
+    rate of each row is tuned, and the momentum of an outer step that has one."""
+    long = {"steps": 3000, "warmup": 100, "floor": 0, "text": LONG_TEXT, "tokens": 2048, "workers": 8}
+    own = {"beta": 0.8, "mu": 0.9, **long}
+    plain = {"transform": "none", "divisor": "all", "cap_growth": 256, "levels": 0, **long}  # no part of this method
+    adamw = {"inner": "adamw", "beta1": 0.9, "beta2": 0.95, "lr": 4e-3}
+    dense = {"values": "float", "beta": 0.0, "alpha": 0.7, "nesterov": 0.9}
+    muon = {"mu": 0.9, "lr": 8e-3}
+    sparse = {"values": "two", "beta": 0.95, "feedback": "included", **adamw, **plain}
+    variants = [
+        ("deltas, H = 5, K = 128", deltas(5, 128, lr=4e-3, **own)), ("deltas, H = 20, K = 128", deltas(20, 128, lr=4e-3, **own)), ("deltas, H = 50, K = 128", deltas(50, 128, lr=4e-3, **own)),
+        ("DiLoCo, H = 50, 16 bits", deltas(50, 4096, **adamw, **dense, **plain)), ("SparseLoCo, H = 30, K = 64", deltas(30, 64, **sparse)),
+        ("MuLoCo, H = 30, 16 bits", deltas(30, 4096, **muon, **dense, **plain)), ("SparseLoCo, H = 15, K = 64", deltas(15, 64, **sparse)),
+        ("DiLoCo, H = 15, 16 bits", deltas(15, 4096, **adamw, **dense, **plain))]
+
+    def cells(run):
+        chosen, tried = climb(lab, run, {"lr": RATES} | ({"nesterov": (0.5, 0.9)} if run.value("nesterov") else {}))
+        outer = f"{chosen.value('nesterov'):g}" if chosen.value("nesterov") else ""
+        return [tried, f"{chosen.lr:g}", outer, loss_of(lab, chosen), *(f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))]
+    return table(["method", "settings tried", "rate", "outer momentum", "held-out loss", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
+
+
+@question
 def cohorts(lab):
     """32 workers with 128 tokens each a step, of which in each round only some send, or which send less, or which are 4 sites of 8 machines. 600
     steps, H = 5, text read once, one rate."""

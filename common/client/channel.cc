@@ -1,6 +1,7 @@
 #include "common/client/channel.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -85,15 +86,15 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 40'000);  // home routers forget one after 60 s
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Callers have their own backoff, to which the channel must not add much. A connection attempt
-  // without an answer ends after the time that a server gives a handshake.
+  // Callers have their own backoff, to which the channel must not add much.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(absl::ToInt64Milliseconds(kConnectAttempt)));
   // A Join response carries a model configuration of 1 MiB or more.
   arguments.SetMaxReceiveMessageSize(2 * kMaxMessageBytes);
   // The aggregator never compresses; a compressed message is refused before it is inflated.
@@ -114,7 +115,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenAnonymousChannel(const Channe
   DISTRO_RETURN_IF_ERROR(ValidateClientTls(options.insecure, options.tls));
   DISTRO_ASSIGN_OR_RETURN(const HostPort to, ParseHostPort(target));
   grpc::ChannelArguments arguments = Arguments();
-  if (!ProxyFor(to.host)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  DISTRO_ASSIGN_OR_RETURN(const std::optional<Proxy> proxy, ProxyFor(to.host));
+  if (proxy)
+    arguments.SetString(GRPC_ARG_HTTP_PROXY, proxy->uri);
+  else
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.insecure) {
     if (AsksForTls(options.aggregator))
       return absl::InvalidArgumentError(absl::StrCat("aggregator: \"", options.aggregator,

@@ -8,13 +8,18 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/client/options/channel_options.h"
 #include "grpcpp/channel.h"
 
 namespace distro {
 
+// Time of an attempt to connect to one of the aggregator's addresses, after which the next is
+// tried: what a server gives a handshake.
+inline constexpr absl::Duration kConnectAttempt = absl::Seconds(10);
+
 // Opens a channel with its own connection. It connects at the first call, so an aggregator that is
-// down is no error here. An idle connection is pinged every 60 s and dropped when a ping gets no
+// down is no error here. An idle connection is pinged every 40 s and dropped when a ping gets no
 // answer within 60 s (on a slow uplink a whole upload may be ahead of the ping).
 //
 // Uses TLS unless `insecure`. Certificates and keys that change on disk are used from the next

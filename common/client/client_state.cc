@@ -146,11 +146,6 @@ ClientCall::ClientCall(ClientState* state, StillWanted still_wanted)
   if (state_->ended_ || (still_wanted_ && !still_wanted_(state_->view_))) context_.TryCancel();
 }
 
-void ClientCall::EndAfter(absl::Duration limit, bool waits) {
-  context_.set_wait_for_ready(waits);
-  context_.set_deadline(absl::ToChronoTime(absl::Now() + limit));
-}
-
 ClientCall::~ClientCall() {
   absl::MutexLock lock(&state_->mu_);
   state_->calls_.erase(this);

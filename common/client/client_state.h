@@ -114,12 +114,10 @@ class ClientCall {
   ClientCall(const ClientCall&) = delete;
   ClientCall& operator=(const ClientCall&) = delete;
 
+  // A call after a failed one must wait for a connection (set_wait_for_ready): gRPC reads one only
+  // while a call waits for it, otherwise every 5 s, so a handshake of several round trips would
+  // time out. A call that does not wait fails as soon as a connection attempt has failed.
   grpc::ClientContext* context() { return &context_; }
-  // Ends the call after `limit`. `waits`: until then it waits for a connection; otherwise it fails
-  // as soon as a connection attempt has failed. A call after a failed one must wait: gRPC reads a
-  // connection only while a call waits for it, otherwise every 5 s, so a handshake of several round
-  // trips would time out.
-  void EndAfter(absl::Duration limit, bool waits);
 
  private:
   friend class ClientState;

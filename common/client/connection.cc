@@ -1,5 +1,7 @@
 #include "common/client/connection.h"
 
+#include <algorithm>
+
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 
@@ -11,9 +13,20 @@ absl::StatusOr<Connection::Stubs> Connection::Dial(const ChannelOptions& options
                .admin = v1::AdminService::NewStub(channel)};
 }
 
-absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ChannelOptions& options) {
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ChannelOptions& options,
+                                                             const Clock* clock) {
   DISTRO_ASSIGN_OR_RETURN(Stubs stubs, Dial(options));
-  return std::unique_ptr<Connection>(new Connection(options, std::move(stubs)));
+  auto connection = std::unique_ptr<Connection>(new Connection(options, clock, std::move(stubs)));
+  connection->ClockWentBack();
+  return connection;
+}
+
+bool Connection::ClockWentBack() {
+  constexpr absl::Duration kMoreThanReadingTakes = absl::Seconds(1);
+  const absl::Time origin = clock_->WallNow() - clock_->MonotonicNow();
+  absl::MutexLock lock(&mu_);
+  latest_origin_ = std::max(latest_origin_, origin);
+  return origin < latest_origin_ - kMoreThanReadingTakes;
 }
 
 std::shared_ptr<Connection::Stub> Connection::stub() const {
@@ -27,7 +40,8 @@ std::shared_ptr<Connection::AdminStub> Connection::admin() const {
 }
 
 void Connection::Heed(const absl::Status& status) {
-  if (ReasonOf(status) != "fenced") return;
+  const bool late_timers = ClockWentBack() && !status.ok() && ReasonOf(status).empty();
+  if (ReasonOf(status) != "fenced" && !late_timers) return;
   absl::StatusOr<Stubs> again = Dial(options_);
   if (!again.ok()) return;  // the credentials' files are being replaced: the next call tries again
   absl::MutexLock lock(&mu_);

@@ -2,6 +2,9 @@
 // process behind the connection has been replaced, but while that process lives the connection
 // would stay with it, even if the address now leads to the successor.
 //
+// After a call without an answer it reconnects if the clock has been set back: gRPC's timers (1.51)
+// follow the calendar, so that a channel would try again only when the old time is reached.
+//
 // Thread-safe.
 #pragma once
 
@@ -12,6 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/client/channel.h"
 #include "distro/v1/admin.grpc.pb.h"
 #include "distro/v1/aggregator.grpc.pb.h"
@@ -24,14 +29,16 @@ class Connection {
   using AdminStub = v1::AdminService::StubInterface;
 
   // Connects at the first call. InvalidArgument, FailedPrecondition: as OpenChannel.
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(const ChannelOptions& options);
+  // `clock` is borrowed.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const ChannelOptions& options,
+                                                          const Clock* clock = Clock::Real());
 
   // For calls that begin now; the returned stub keeps its connection alive.
   std::shared_ptr<Stub> stub() const;
   std::shared_ptr<AdminStub> admin() const;
 
-  // Call with the status of every call: after `fenced` the next calls resolve the address and
-  // connect again.
+  // Call with the status of every call: after some the next calls resolve the address and connect
+  // again.
   void Heed(const absl::Status& status);
 
  private:
@@ -41,11 +48,17 @@ class Connection {
   };
   static absl::StatusOr<Stubs> Dial(const ChannelOptions& options);
 
-  Connection(const ChannelOptions& options, Stubs stubs)
-      : options_(options), stubs_(std::move(stubs)) {}
+  Connection(const ChannelOptions& options, const Clock* clock, Stubs stubs)
+      : options_(options), clock_(clock), stubs_(std::move(stubs)) {}
+
+  // Whether the calendar's time was set back since an earlier call of this function.
+  bool ClockWentBack();
 
   const ChannelOptions options_;
+  const Clock* const clock_;
   mutable absl::Mutex mu_;
+  // The calendar's time when the monotonic clock began, as the most advanced one had it.
+  absl::Time latest_origin_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   Stubs stubs_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,5 +1,6 @@
 #include "common/client/diagnosis.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,22 +13,32 @@
 
 namespace distro {
 
+namespace {
+
+// What a health check without an answer means.
+ConnectionFault FaultOf(const ConnectionLook& look, const absl::Status& why) {
+  if (look.proxy) return NotThroughProxy(look.address, *look.proxy, why, look.fault);
+  return absl::IsUnimplemented(why) ? NoAggregator(look.address) : NoAnswer(look.address, why);
+}
+
+}  // namespace
+
 absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const auto channel, OpenAnonymousChannel(options.channel));
   DISTRO_ASSIGN_OR_RETURN(ConnectionLook look, Probe(options));
-  if (look.fault) return look;
+  if (look.fault && !look.proxy) return look;
   const absl::Duration begin = Clock::Real()->MonotonicNow();
-  const absl::StatusOr<bool> serves = AskHealth(channel, options.step_timeout, options.wanted);
+  // The probe tries all addresses at once, a channel one after the other.
+  const size_t others = std::max<size_t>(look.ip_addresses.size(), 1) - 1;
+  const absl::StatusOr<bool> serves =
+      AskHealth(channel, options.step_timeout + others * kConnectAttempt, options.wanted);
   if (absl::IsCancelled(serves.status())) return serves.status();
   const std::string message(serves.status().message());
   if (serves.ok()) {
     look.health = *serves ? "SERVING" : "NOT_SERVING";
-  } else if (absl::IsUnimplemented(serves.status()) && !look.proxy) {
-    look.fault = NoAggregator(look.address);
-  } else if (look.proxy) {
-    look.fault = NotThroughProxy(look.address, *look.proxy, serves.status());
+    look.fault.reset();  // it was one of the way past the proxy
   } else {
-    look.fault = NoAnswer(look.address, serves.status());
+    look.fault = FaultOf(look, serves.status());
   }
   look.steps.push_back({.name = "health",
                         .ok = serves.ok(),

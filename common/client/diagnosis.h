@@ -11,7 +11,8 @@
 
 namespace distro {
 
-// Runs the probe, and its last step, "health", if the others succeeded. A server that answers but
+// Runs the probe, and its last step, "health", if the others succeeded or calls go through a proxy,
+// which the others go past: then only what "health" finds is a fault. A server that answers but
 // does not serve (it is draining or starting) is no fault. Errors as Probe and OpenChannel.
 absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options);
 

@@ -31,7 +31,7 @@ struct RoundFrame {
 RoundFrame MakeOpenFrame(EpochId epoch, RoundId round, const v1::RoundOpen& open,
                          std::optional<absl::Duration> made_at = std::nullopt);
 
-// The payload's frames in order, each at most kMaxFrameBytes.
+// The payload's frames in order, each at most kFrameBytes.
 std::vector<RoundFrame> MakeSegmentFrames(EpochId epoch, RoundId round, SegmentId segment,
                                           absl::string_view payload,
                                           std::optional<absl::Duration> made_at = std::nullopt);

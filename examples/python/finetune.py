@@ -46,13 +46,26 @@ class Conversations:
         for turn in (turn for turn, message in enumerate(messages) if message["role"] == "assistant"):
             before, after = self.render(messages[:turn], add_generation_prompt=True), self.render(messages[:turn + 1])
             if before[:len(tokens)] != tokens or after[:len(before)] != before:
-                raise ValueError(f"line {index + 1}: the template writes earlier turns anew: split the conversation")
+                raise ValueError("the template writes earlier turns anew: split the conversation")
             labels += [-100] * (len(before) - len(tokens)) + after[len(before):]
             tokens = after
         if all(label == -100 for label in labels[1:self.length]):
-            raise ValueError(f"line {index + 1}: no answer within the first {self.length} tokens")
+            raise ValueError(f"no answer within the first {self.length} tokens")
         sample = {"input_ids": tokens, "labels": labels, "attention_mask": [1] * len(tokens)}
         return {key: values[:self.length] for key, values in sample.items()}
+
+    def check(self):
+        """Ends the program where a line is no sample: in a run it would stop one worker after another."""
+        bad = []
+        for index in range(len(self)):
+            try:
+                self[index]
+            except Exception as error:  # the template has its own
+                bad.append(f"line {index + 1}: {error!r}")
+        if len(bad) > 10:
+            bad[10:] = [f"and {len(bad) - 10} more"]
+        if bad:
+            raise SystemExit("\n".join(bad))
 
     def render(self, messages, **options):
         return self.tokenizer.apply_chat_template(messages, tokenize=True, return_dict=False, **options)
@@ -90,11 +103,13 @@ def init(args):
 def train(args):
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     data = Conversations(args.data, tokenizer, args.length)
+    data.check()
     settings = TrainingArguments(output_dir=args.out, use_cpu=args.device == "cpu", bf16=args.bf16, save_strategy="no",
                                  report_to="none", disable_tqdm=True)  # also joins the processes of torchrun
     model = in_parts(load(args), settings) if settings.world_size > 1 else load(args).to(settings.device)
     with distro_train.connect(args.aggregator, invite=args.invite, name=args.name, insecure=args.insecure, model=model,
-                              state_dir=args.state_dir, fingerprint=data.fingerprint) as run:
+                              state_dir=args.state_dir, state_interval_rounds=args.state_interval_rounds,
+                              fingerprint=data.fingerprint) as run:
         of_process = run.config["samples_per_worker"] // settings.world_size
         settings.per_device_train_batch_size = args.batch_size or of_process
         settings.logging_steps = run.config.get("local_steps", 1)
@@ -122,6 +137,7 @@ def main():
     work.add_argument("--length", type=int, default=1024, help="tokens that a conversation is cut to (default 1024)")
     work.add_argument("--name", help="of this worker where there is no invite: one of its own in the run")
     work.add_argument("--state_dir", help="folder of this worker, to go on after a crash with its momentum")
+    work.add_argument("--state_interval_rounds", type=int, default=1, help="rounds between saves (default 1)")
     work.add_argument("--insecure", action="store_true", help="no TLS, on one machine: with --aggregator and --name")
     work.add_argument("--batch_size", type=int, help="samples in memory at once; smaller ones are accumulated")
     work.add_argument("--bf16", action="store_true", help="compute in bf16; the parameters stay f32")

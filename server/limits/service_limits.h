@@ -26,7 +26,8 @@ struct ServiceLimits {
   // Open streams that measure links; a measurement uses one or two. They compete with the run for
   // the aggregator's link.
   int link_streams = 4;
-  // A transfer that moves less than stall_bytes within stall_timeout is ended.
+  // A transfer that moves less than stall_bytes within stall_timeout is ended. A frame counts when
+  // it is whole.
   absl::Duration stall_timeout = absl::Seconds(30);
   uint64_t stall_bytes = uint64_t{16} << 10;
 

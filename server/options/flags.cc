@@ -102,7 +102,9 @@ std::vector<Flag> Flags(AggregatorOptions* o) {
        .help = "Limit of the open uploads, and of the open subscriptions."},
       {.name = "stall_timeout",
        .value = &o->limits.stall_timeout,
-       .help = "A transfer that moves less than 16 KiB within this time is ended."},
+       .help =
+           "A transfer that moves less than 16 KiB within this time is ended. A frame (128 KiB) "
+           "counts when it is whole."},
       {.name = "port_file",
        .value = &o->port_file,
        .help = "Write the bound addresses to this file once both ports listen: grpc=HOST:PORT "

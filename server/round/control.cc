@@ -74,8 +74,9 @@ void Control::Drain(absl::Duration ends) {
 }
 
 absl::Status Control::DrainingError(absl::Duration now) const {
+  // The next aggregator listens as soon as the round is over, which may be long before the end.
   const absl::Duration left = drain_ends_.value_or(absl::ZeroDuration()) - now;
-  return WithRetryAfter(Draining(), std::max(left, absl::Seconds(1)));
+  return WithRetryAfter(Draining(), std::clamp(left, absl::Seconds(1), absl::Seconds(5)));
 }
 
 absl::Status Control::CheckOpen(absl::Duration now) const {

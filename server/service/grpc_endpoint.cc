@@ -13,9 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/address.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
 #include "common/base/utf8.h"
@@ -222,10 +222,11 @@ constexpr int kLinesOfMinute = 20;
 // gRPC's log function has no argument for user data: hence the statics.
 void Write(gpr_log_func_args* line) {
   static absl::Mutex mu(absl::kConstInit);
-  static absl::Time minute ABSL_GUARDED_BY(mu);
+  static absl::Duration minute ABSL_GUARDED_BY(mu) = -absl::InfiniteDuration();
   static int written ABSL_GUARDED_BY(mu) = 0;
   absl::MutexLock lock(&mu);
-  if (const absl::Time now = absl::Now(); now - minute > absl::Minutes(1)) {
+  const absl::Duration now = Clock::Real()->MonotonicNow();
+  if (now - minute > absl::Minutes(1)) {
     minute = now;
     written = 0;
   }

@@ -68,6 +68,19 @@ class LinksTest(ProcessTest):
         self.expect_the_undisturbed_run(workers, rounds)
         self.assertEqual([(fault.kind, fault.method) for fault in faults if not fault.happened], [])
 
+    def test_a_segment_takes_longer_than_the_stall_timeout(self):
+        space, rounds = self.workspace, 2
+        space.model = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 2}
+        aggregator = space.create_run("--stall_timeout", "5s", rounds=rounds, start_workers=2, min_workers=2,
+                                      kept_per_block=512, segment_blocks=4096, warmup_rounds=1)
+        proxy = space.start_proxy(aggregator.grpc)
+        workers = [space.start_worker("a", aggregator.grpc), space.start_worker("b", proxy.address)]
+        aggregator.await_round(1)
+        proxy.bytes_per_second = 60_000
+        self.finish(workers)
+        self.assertGreater(workers[1].summary()["sent_payload_bytes"], rounds * 2 * 5 * proxy.bytes_per_second)
+        self.assertEqual(workers[1].summary()["updates_excluded"], 0)
+
     def test_survives_slower_and_slower_link(self):
         space, rounds = self.workspace, 40
         aggregator = self.create(rounds)

@@ -1,6 +1,7 @@
 """The package without a run: its inner optimizer, its files, its refusals."""
 import contextlib
 import copy
+import dataclasses
 import gc
 import json
 import logging
@@ -192,10 +193,10 @@ class SessionTest(unittest.TestCase):
     def setUp(self):
         self.parameter = torch.nn.Parameter(torch.zeros(1))
 
-    def begin(self, *requests, inner=None):
+    def begin(self, *requests, inner=None, alive=lambda: None):
         """In the first of these requests."""
         self.native = Native([self.parameter], requests)
-        session = Session(self.native, None, lambda: None)
+        session = Session(self.native, None, alive)
         session.attach(Inner(inner or torch.optim.SGD([self.parameter], lr=1.0)))
         session.answer()
         return session
@@ -246,6 +247,29 @@ class SessionTest(unittest.TestCase):
                 asked = self.step(session, gradient)
         self.assertEqual((asked, len(inner.state)), ("round", 0))
         self.assertEqual(self.native.answers[1:], [(0.0, 0.0, 0, 0), (1.0, 0.0, 0, 0)])
+
+    def test_is_alive_while_a_disk_is_slow(self):
+        alive = threading.Event()
+        session = self.begin(ROUND, ("save", [], 0.0, 0.0, 3), ROUND, ("save", [], 0.0, 0.0, 6), alive=alive.set)
+
+        def slow(*_):
+            alive.clear()
+            if not alive.wait(5):
+                raise OSError("no sign of life")
+
+        session._state = mock.Mock(save=slow, load=slow)
+        for gradient in (1.0, 1.0, 1.0):
+            self.step(session, gradient)
+        session.attach(session._inner, waited_for=True)
+        session.close(hand_in=False)
+        self.assertEqual(self.native.answers[1::2], [(1.0, 0.0, 0, 0)] * 2, "both were kept")
+
+    def test_saves_while_the_interpreter_ends(self):
+        program = ("import atexit; from unittest.mock import Mock; from distro_train._session import Session; "
+                   "session = Session(Mock(), None, Mock()); session._inner = session._state = Mock(); "
+                   "atexit.register(lambda: print(session._keep(3), session._state.save.call_count))")
+        done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True)
+        self.assertEqual((done.stdout, done.stderr), ("1.0 1\n", ""))
 
     def test_with_signs_each_step_ends_a_round(self):
         self.native = Native([self.parameter], [("round", [0.0], 0.0, math.inf, 0)] * 2)
@@ -300,6 +324,16 @@ class RunTest(unittest.TestCase):
         self.steps(run.slots(10), run)
         self.assertEqual(self.given, [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]])
         self.assertEqual((self.session.samples.call_count, run.done), (2, True))
+
+    def test_begins_a_step_again_without_the_gradients_of_one_that_was_cut_off(self):
+        run = self.begin()
+        self.session.answer.side_effect = ["round"]
+        seen = []
+        self.session.step.side_effect = lambda loss: seen.append(self.model.weight.grad.clone()) or "end"
+        for _ in zip(range(1), run.slots(10)):
+            self.model(torch.ones(1)).backward()
+        self.steps(run.slots(10), run)
+        self.assertEqual((self.given, seen), ([[0, 1]], [torch.ones(1, 1)]))
 
     def test_goes_on_in_the_middle_of_a_round(self):
         run = self.begin()
@@ -682,6 +716,20 @@ class RefusalTest(unittest.TestCase):
             if "model" in arguments:
                 self.assertEqual(row_of(str(raised.exception)), "ValueError")
 
+    def test_has_the_threads_of_processes_that_wait(self):
+        def begun(*_):
+            raise distro_train.Error(str(torch.get_num_threads()))
+
+        own = torch.get_num_threads()
+        self.addCleanup(torch.set_num_threads, own)
+        for threads, cores, wanted in ((1, 8, 3), (2, 8, 6), (3, 8, 8), (4, 2, 4)):
+            torch.set_num_threads(threads)
+            ranks = mock.Mock(spec=Ranks, rank=0, sign_of_life=None, **{"gather.return_value": ["here", "here", "there", "here"]})
+            with mock.patch("distro_train._connect.find_ranks", return_value=ranks), mock.patch("os.sched_getaffinity", return_value=range(cores)), \
+                    mock.patch("distro_train._library.new_session", begun), self.assertRaisesRegex(distro_train.Error, f"^{wanted}$"):
+                self.connect()
+            self.assertEqual(torch.get_num_threads(), threads, "the program's own stay")
+
     def test_names_invite(self):
         for changes, kind, what in (({"expires": "2020-01-01T00:00:00Z"}, distro_train.NotAuthorized, "expired at 2020"),
                                     ({"data": "0" * 64}, distro_train.OtherData, "fingerprint: is data, and the invite is for a run on 000"),
@@ -849,6 +897,41 @@ class ModuleTest(unittest.TestCase):
             check(adapted(r=8, target_modules={"a", "b"}), run, Ranks(alone=True))
         self.assertEqual(row_of(str(raised.exception).removesuffix(f" ({distro_train.OtherModel.remedy})")), "OtherModel")
 
+    def test_adapters_of_other_versions_of_peft_are_compared(self):
+        @dataclasses.dataclass
+        class Old:
+            r: int = 8
+            rates: dict = dataclasses.field(default_factory=dict)
+            peft_version: str = "1"
+
+            def to_dict(self):
+                return dataclasses.asdict(self)
+
+        @dataclasses.dataclass
+        class New(Old):
+            more: dict = dataclasses.field(default_factory=dict)
+            peft_version: str = "2"
+
+        def adapted(settings):
+            module = Plain()
+            module.peft_config = {"default": settings}
+            return module
+
+        def description(settings):
+            return json.dumps(describe(adapted(settings), Ranks(alone=True)))
+
+        for run, own in ((Old(r=4), New(r=4)), (New(r=4), Old(r=4)), (New(r=4, more={"x": 1}), New(r=4, more={"x": 1}, peft_version="3"))):
+            check(adapted(own), description(run), Ranks(alone=True))
+        for run, own, message in ((Old(r=4), New(), "'r' differs"), (New(), Old(r=4), "'r' differs"),
+                                  (New(more={"x": 1}), Old(), "'more' is missing"),
+                                  (Old(), New(more={"x": 1}), "'more' is not set in the run's module")):
+            with self.assertRaisesRegex(distro_train.OtherModel, f"adapter 'default': {message}"):
+                check(adapted(own), description(run), Ranks(alone=True))
+        before = json.loads(description(Old(r=4)))  # as written by a package that compared all fields
+        del before["defaults"]
+        before["adapters"]["default"]["peft_version"] = "1"
+        check(adapted(New(r=4)), json.dumps(before), Ranks(alone=True))
+
     def test_compares_what_each_process_has(self):
         class TwoRanks(Ranks):
             other = {}
@@ -862,20 +945,21 @@ class ModuleTest(unittest.TestCase):
         run, ranks, stage = json.dumps(described), TwoRanks(alone=True), Plain()
         del stage.frozen
         rest = {name: described["rest"][name] for name in ("frozen.weight", "frozen.bias")}
-        ranks.other = {"rest": rest, "adapters": described["adapters"]}
+        ranks.other = {"rest": rest, "adapters": described["adapters"], "defaults": {}}
         check(stage, run, ranks)  # together they have all
         for other, message in (({"rest": rest, "adapters": {}}, "adapter 'default': 'r' is missing"),
                                ({"rest": rest, "adapters": {"default": {"r": 8}}}, "adapter 'default': 'r' differs"),
                                ({"rest": {}, "adapters": described["adapters"]}, "'frozen.weight' is missing"),
                                ({"rest": rest | {"norm.running_mean": ["float32", [64], "0"]}, "adapters": described["adapters"]},
                                 "'norm.running_mean' differs")):
-            ranks.other = other
+            ranks.other = {**other, "defaults": {}}
             with self.assertRaisesRegex(distro_train.OtherModel, message):
                 check(stage, run, ranks)
 
     def test_refuses_bad_description(self):
         whole = json.dumps(describe(Plain(), Ranks(alone=True)))
-        for text in ("[]", "3", "{}", '{"rest": 3, "adapters": {}}', '{"rest": {}, "adapters": {"a": 3}}', "[" * 100000, whole[:-1]):
+        for text in ("[]", "3", "{}", '{"rest": 3, "adapters": {}}', '{"rest": {}, "adapters": {"a": 3}}', "[" * 100000, whole[:-1],
+                     '{"rest": {}, "adapters": {}, "defaults": {"a": 3}}'):
             self.assertIn("does not describe a module", self.refusal(lambda one: None, text))
         self.assertIn("differs", self.refusal(lambda one: None, whole.replace('"float32"', "null")))
 
@@ -913,6 +997,12 @@ class FingerprintTest(unittest.TestCase):
         sets = ([1], [1.0], [True], ["1"], [b"1"], [None], [[1]], [1, 1], [], [[1, 2], 3], [[1], 2, 3], [{"a": 1}], [{"b": 1}],
                 [torch.ones(2)], [torch.ones(2, 1)], [torch.ones(2, dtype=torch.bfloat16)], [torch.tensor(1)], ["a", ""], ["", "a"])
         self.assertEqual(len({distro_train.fingerprint_of_dataset(samples) for samples in sets}), len(sets))
+
+    def test_is_the_same_with_every_version_of_numpy(self):
+        """Which has its own repr of a float64, a float."""
+        old, new = (type("float64", (float,), {"__repr__": lambda self, text=text: text})(1.5) for text in ("1.5", "np.float64(1.5)"))
+        self.assertEqual(distro_train.fingerprint_of_dataset([new]), distro_train.fingerprint_of_dataset([old]))
+        self.assertEqual(distro_train.fingerprint_of_dataset([1.5, True, 7]), "3-afcaaa77a910dc2005e8bd1600d6781af95db6877c7c47d2b067aa91b008e685")
 
     def test_names_what_has_no_content(self):
         with self.assertRaisesRegex(TypeError, r"dataset\[1\]: a Plain has no content"):

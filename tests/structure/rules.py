@@ -32,9 +32,10 @@ USES = {
     "common/net/rpc": "common/net/wire",
     "common/base/process": "common/base",  # signals and the command line
     "common/client/options": "common/base/process common/net/security",  # which aggregator, without gRPC; an invite holds a token
-    "common/client/probe": "common/client/options",  # what is on the way, without gRPC
+    "common/client/probe": "common/client/options common/net/dns",  # what is on the way, without gRPC
     "common/client": "common/client/probe common/net/rpc",
-    "common/net/http": "common/base",  # without Prometheus
+    "common/net/dns": "common/base",  # addresses of a host
+    "common/net/http": "common/net/dns",  # without Prometheus
     "common/net/s3": "common/net/http",  # objects of a bucket
     "common/net/telemetry": "common/net/http common/net/wire",
     # A node's part in a run: the edge to the network, without it; and what stands behind that edge.
@@ -87,7 +88,7 @@ USES = {
     "tests/kernels": "kernels/cuda",
     "tests/server": "tests/server/service",
     "tests/server/auth": "common/client tests/server/auth/tokens",  # handshakes with what clients do
-    "tests/common/net/http": "",
+    "tests/common/net/http": "common/net/security",  # a server whose certificate is out of date
     "tests/common/net/s3": "tests/common/net/http",  # a server that plays a script
     "tests/server/auth/tokens": "common/net/security",
     "tests/server/log": "tests/testing/server",
@@ -197,7 +198,7 @@ OUTSIDE = {
         "tests/testing/worker tests/compatibility tests/integration",
     ),
     "cuda": Outside(
-        r"(^|/)((?<!kernels/cuda/)(?<!kernels/emulation/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
+        r"(^|/)((?<!kernels/cuda/)(?<!kernels/emulation/)(?<!predef/language/)cuda[^/]*\.h|nccl\.h|nvtx3/.*)$",
         r"^lib(cuda|nccl|cupti)",
         r"^(cuda[A-Z]|nccl[A-Z])",
         named_in="kernels/cuda worker/torch worker/fsdp worker/node bench/gpu",

@@ -1,12 +1,15 @@
 #include "tools/archiver/aggregator_client.h"
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/time/time.h"
 #include "common/base/reason_log.h"
 #include "common/base/status_macros.h"
+#include "common/client/await_call.h"
 #include "common/client/backoff.h"
 #include "common/net/rpc/status.h"
 #include "common/net/wire/frames.h"
@@ -101,10 +104,12 @@ absl::Status AggregatorClient::SendSnapshot(const v1::UploadSnapshotHeader& head
 
 absl::Status AggregatorClient::ReportOnce(const v1::ReportStateRequest& request, bool waits) {
   ClientCall call(follower_.state);
-  call.EndAfter(kControlTimeout, waits);
+  call.context()->set_wait_for_ready(waits);
   v1::ReportStateResponse response;
-  const absl::Status status =
-      FromGrpcStatus(control_->stub()->ReportState(call.context(), request, &response));
+  const std::shared_ptr<Connection::Stub> stub = control_->stub();
+  const absl::Status status = AwaitCall(call.context(), kControlTimeout, [&](AnswerTaker done) {
+    stub->async()->ReportState(call.context(), &request, &response, std::move(done));
+  });
   control_->Heed(status);
   return status;
 }

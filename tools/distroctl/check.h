@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/process/command_line.h"
+#include "common/client/channel.h"
 #include "common/client/options/channel_options.h"
 #include "tools/distroctl/report.h"
 
@@ -15,9 +16,9 @@ namespace distro::tools {
 
 struct CheckOptions {
   ChannelOptions channel;
-  std::string http;                            // "host:port" of the HTTP server; empty: skipped
-  bool require_run = false;                    // a missing run is a failure, not a warning
-  absl::Duration timeout = absl::Seconds(10);  // of each check
+  std::string http;                                // "host:port" of the HTTP server; empty: skipped
+  bool require_run = false;                        // a missing run is a failure, not a warning
+  absl::Duration timeout = 2.5 * kConnectAttempt;  // of each check; the first address may be silent
 };
 
 // One line per check: ok, warning or failed. The verdict is Aborted if one failed. InvalidArgument:

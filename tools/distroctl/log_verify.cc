@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
+#include "common/base/clock.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
@@ -56,15 +56,16 @@ absl::StatusOr<size_t> VerifySnapshots(const std::string& data_dir, Findings* fi
 
 absl::Status VerifyPayloads(const server::RoundLog& log, Findings* findings,
                             const std::function<void(absl::string_view)>& progress) {
-  absl::Time said = absl::Now();
+  absl::Duration said = Clock::Real()->MonotonicNow();
   const RoundId end = log.next_round();
   for (RoundId round = log.first_round(); round < end; round = round.Next()) {
     const auto record = log.OpenRecord(round);
     if (ReasonOf(record.status()) == "pruned") continue;  // deleted by the aggregator meanwhile
     const absl::Status status = record.ok() ? (*record)->VerifyPayloads() : record.status();
     DISTRO_RETURN_IF_ERROR(findings->Add(status));
-    if (absl::Now() - said < kProgressInterval) continue;
-    said = absl::Now();
+    const absl::Duration now = Clock::Real()->MonotonicNow();
+    if (now - said < kProgressInterval) continue;
+    said = now;
     progress(absl::StrCat("verified ", round.value() + 1, " of ", end.value(), " rounds"));
   }
   return absl::OkStatus();

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/checksum.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/model/checkpoint/snapshot.h"
@@ -99,7 +99,7 @@ absl::StatusOr<Replica> ReplicaOf(const v1::SnapshotInfo& info, const std::strin
 
 absl::Status ApplyAll(const server::RoundLog& log, Replica* replica, Comparison* comparison,
                       const std::function<void(absl::string_view)>& progress) {
-  absl::Time said = absl::Now();
+  absl::Duration said = Clock::Real()->MonotonicNow();
   const RoundId end = log.next_round();
   while (replica->next_round() != end) {
     DISTRO_ASSIGN_OR_RETURN(const auto record, log.OpenRecord(replica->next_round()));
@@ -107,8 +107,9 @@ absl::Status ApplyAll(const server::RoundLog& log, Replica* replica, Comparison*
     comparison->Add(*round.header, replica->StateHash());
     const absl::Status applied = replica->Apply(round);
     if (!applied.ok()) return Damage(record->path(), applied.message());
-    if (absl::Now() - said < kProgressInterval) continue;
-    said = absl::Now();
+    const absl::Duration now = Clock::Real()->MonotonicNow();
+    if (now - said < kProgressInterval) continue;
+    said = now;
     progress(
         absl::StrCat("replayed ", replica->next_round().value(), " of ", end.value(), " rounds"));
   }

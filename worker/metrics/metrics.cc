@@ -36,9 +36,8 @@ ReadyReport WorkerMetrics::Ready() {
   const bool joined = ready_;
   absl::MutexLock lock(&mu_);
   if (read_transfers_) transfers_ = read_transfers_();
-  const absl::Time last = transfers_.last_report;
-  const absl::Duration silence =
-      last == absl::InfinitePast() ? absl::ZeroDuration() : phases_->clock().WallNow() - last;
+  const absl::Duration now = phases_->clock().MonotonicNow();
+  const absl::Duration silence = now - transfers_.last_answer.value_or(now);
   const bool answers = silence < kMostSilence;
   return {.ready = joined && answers,
           .checks = {{.name = "run", .ok = joined, .detail = joined ? "joined" : "not joined yet"},

@@ -147,10 +147,11 @@ class TransferMeter {
   void AddSnapshot(uint64_t bytes) {
     Add([&](TransferStats& s) { s.received_snapshot_bytes += bytes; });
   }
-  // A heartbeat was answered at `wall` after `round_trip`.
-  void AddHeartbeat(absl::Duration round_trip, absl::Time wall) {
+  // A heartbeat was answered at `now`, which is `wall`, after `round_trip`.
+  void AddHeartbeat(absl::Duration round_trip, absl::Duration now, absl::Time wall) {
     Add([&](TransferStats& s) {
       s.round_trip = round_trip;
+      s.last_answer = now;
       s.last_report = wall;
     });
   }
@@ -211,6 +212,9 @@ class TransferMeter {
   void AddReconnect() {
     Add([](TransferStats& s) { ++s.reconnects; });
   }
+  // A longer silence between two frames is none of the link: the process was stopped, or an end is
+  // gone.
+  static constexpr absl::Duration kLongestGap = absl::Seconds(30);
   // Adds bytes that arrived at the full speed of link and aggregator, and their time. Amounts too
   // small to measure bandwidth rather than latency are accumulated.
   void AddBulk(uint64_t bytes, absl::Duration time) {

@@ -41,6 +41,7 @@ struct TransferStats {
   std::optional<double> download_bytes_per_second;
   std::optional<absl::Duration> round_trip;       // of the last heartbeat that was answered
   absl::Time last_report = absl::InfinitePast();  // when that was; wall time
+  std::optional<absl::Duration> last_answer;      // the same, monotonic
   // Time waited in Next: with the worker's own upload in flight, with a result in flight, and time
   // not yet attributed.
   absl::Duration wait_in_upload;

@@ -1,11 +1,12 @@
 #include "common/client/follow/head_watch.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/client/await_call.h"
 #include "common/client/backoff.h"
-#include "common/net/rpc/status.h"
 
 namespace distro {
 namespace {
@@ -30,10 +31,14 @@ absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* 
                                           absl::Duration wait) {
   ClientCall call(follower.state);
   const bool waits = wait > absl::ZeroDuration();
-  call.EndAfter(waits ? std::min(wait, kTimeout) : kTimeout, waits);
+  call.context()->set_wait_for_ready(waits);
+  const v1::GetRunRequest request;
   v1::GetRunResponse response;
+  const std::shared_ptr<Connection::AdminStub> stub = connection->admin();
   absl::Status status =
-      FromGrpcStatus(connection->admin()->GetRun(call.context(), v1::GetRunRequest(), &response));
+      AwaitCall(call.context(), waits ? std::min(wait, kTimeout) : kTimeout, [&](AnswerTaker done) {
+        stub->async()->GetRun(call.context(), &request, &response, std::move(done));
+      });
   if (status.ok() && !response.run_id().empty()) {
     status = CheckEpoch(EpochId(response.epoch()), follower.state->view().epoch,
                         follower.clock->WallNow());

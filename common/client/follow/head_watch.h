@@ -16,7 +16,7 @@
 namespace distro {
 
 // Makes one attempt of at most 10 s, and waits up to `wait` for a connection; an attempt after a
-// failed one needs a `wait` above 0 (client_state.h, EndAfter). Unavailable with reason `fenced`:
+// failed one needs a `wait` above 0 (client_state.h, ClientCall). Unavailable with reason `fenced`:
 // an aggregator that has been replaced answered (its epoch is below the highest seen).
 absl::StatusOr<v1::GetRunResponse> GetRun(const Follower& follower, Connection* connection,
                                           absl::Duration wait = absl::ZeroDuration());

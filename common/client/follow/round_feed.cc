@@ -195,7 +195,8 @@ void RoundFeed::Measure(const v1::SubscribeRoundsResponse& frame) {
   follower_.meter->AddReceived(bytes, since, now);
   // Past rounds arrive as fast as the link allows; the current one waits for other workers.
   const bool past = RoundId(frame.round()).Next() < follower_.state->view().head;
-  if (past && last_segment_frame_.has_value())
+  if (past && last_segment_frame_.has_value() &&
+      now - *last_segment_frame_ < TransferMeter::kLongestGap)
     follower_.meter->AddBulk(bytes, now - *last_segment_frame_);
   last_segment_frame_ = now;
 }

@@ -1,5 +1,6 @@
 #include "common/client/follow/snapshot_fetch.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -58,21 +59,23 @@ SnapshotStream Receive(const Follower& follower, Connection* connection,
   v1::DownloadSnapshotRequest request;
   request.set_sha256(snapshot.sha256());
   request.set_offset(part->size());
-  const absl::Duration begin = follower.clock->MonotonicNow();
-  absl::Duration last = begin;  // excludes the silence after the last frame from the link's rate
+  absl::Duration last = follower.clock->MonotonicNow();
+  absl::Duration moving;  // of the frames; excludes the silence after the last
   const std::shared_ptr<Connection::Stub> stub = connection->stub();
   const auto stream = stub->DownloadSnapshot(call.context(), request);
   absl::Status taken;
   v1::DownloadSnapshotResponse frame;
   while (taken.ok() && stream->Read(&frame)) {
     taken = Take(frame, snapshot.size_bytes(), part);
-    last = follower.clock->MonotonicNow();
+    const absl::Duration now = follower.clock->MonotonicNow();
+    moving += std::min(now - last, TransferMeter::kLongestGap);
+    last = now;
   }
   if (!taken.ok()) call.context()->TryCancel();
   while (stream->Read(&frame)) {  // Finish() does not return while messages are unread
   }
   const SnapshotStream end = Judge(taken, FromGrpcStatus(stream->Finish()), snapshot, *part);
-  follower.meter->AddBulk(part->size() - request.offset(), last - begin);
+  follower.meter->AddBulk(part->size() - request.offset(), moving);
   follower.meter->AddSnapshot(part->size() - request.offset());
   connection->Heed(end.status);
   return end;

@@ -1,15 +1,16 @@
 #include "common/client/member/grpc_exchange.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/epoch.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/client/await_call.h"
 #include "common/client/follow/snapshot_fetch.h"
 #include "common/client/status_action.h"
-#include "common/net/rpc/status.h"
 #include "common/net/wire/proto_time.h"
 
 namespace distro {
@@ -201,10 +202,11 @@ void GrpcExchange::Leave(const std::string& reason) {
   EndSession();
   if (refused) return;  // the aggregator knows already
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.leave_timeout));
   v1::LeaveResponse response;
-  const absl::Status status =
-      FromGrpcStatus(connections_->control->stub()->Leave(&context, request, &response));
+  const std::shared_ptr<Connection::Stub> stub = connections_->control->stub();
+  const absl::Status status = AwaitCall(&context, options_.leave_timeout, [&](AnswerTaker done) {
+    stub->async()->Leave(&context, &request, &response, std::move(done));
+  });
   log_->Info("left the run",
              {{"worker", request.worker().name()}, {"reason", reason}, {"status", status}});
 }

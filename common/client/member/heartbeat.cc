@@ -1,20 +1,21 @@
 #include "common/client/member/heartbeat.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/epoch.h"
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/client/await_call.h"
 #include "common/client/backoff.h"
 #include "common/client/follow/round_feed.h"
 #include "common/client/status_action.h"
-#include "common/net/rpc/status.h"
 
 namespace distro {
-namespace {}  // namespace
 
 absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connection* connection,
                                           const v1::JoinRequest& asked, absl::Duration wait) {
@@ -26,9 +27,12 @@ absl::StatusOr<v1::JoinResponse> JoinOnce(const SessionContext& context, Connect
   ClientCall call(context.state);
   const absl::Duration limit = context.options->rpc_timeout;
   const bool waits = wait > absl::ZeroDuration();
-  call.EndAfter(waits ? std::min(wait, limit) : limit, waits);
+  call.context()->set_wait_for_ready(waits);
+  const std::shared_ptr<Connection::Stub> stub = connection->stub();
   absl::Status status =
-      FromGrpcStatus(connection->stub()->Join(call.context(), request, &response));
+      AwaitCall(call.context(), waits ? std::min(wait, limit) : limit, [&](AnswerTaker done) {
+        stub->async()->Join(call.context(), &request, &response, std::move(done));
+      });
   // Epochs of different runs do not compare.
   const EpochId newest(response.run_id() == request.run_id() ? request.epoch() : 0);
   if (status.ok()) status = CheckEpoch(EpochId(response.epoch()), newest, context.clock->WallNow());
@@ -122,13 +126,16 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   }
   v1::HeartbeatResponse response;
   ClientCall call(context_.state);
-  call.EndAfter(context_.options->rpc_timeout, failing_);
+  call.context()->set_wait_for_ready(failing_);
   const EpochId seen = context_.state->view().epoch;
   request.set_epoch(KeptEpoch(seen, context_.clock->WallNow()).value());
   if (context_.options->telemetry) *request.mutable_telemetry() = context_.options->telemetry();
   const absl::Duration begin = context_.clock->MonotonicNow();
+  const std::shared_ptr<Connection::Stub> stub = connection_->stub();
   absl::Status status =
-      FromGrpcStatus(connection_->stub()->Heartbeat(call.context(), request, &response));
+      AwaitCall(call.context(), context_.options->rpc_timeout, [&](AnswerTaker done) {
+        stub->async()->Heartbeat(call.context(), &request, &response, std::move(done));
+      });
   if (status.ok()) {
     status = CheckEpoch(EpochId(response.epoch()), seen, context_.clock->WallNow());
   }
@@ -137,7 +144,8 @@ absl::StatusOr<v1::HeartbeatResponse> Heartbeat::Send() {
   context_.meter->AddControl(request.ByteSizeLong(), response.ByteSizeLong());
   // The time of a call that waited for a connection says nothing about the link.
   if (!failing_) {
-    context_.meter->AddHeartbeat(context_.clock->MonotonicNow() - begin, context_.clock->WallNow());
+    const absl::Duration now = context_.clock->MonotonicNow();
+    context_.meter->AddHeartbeat(now - begin, now, context_.clock->WallNow());
   }
   reasons_.Succeeded("aggregator reachable again");
   return response;

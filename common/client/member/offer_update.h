@@ -1,6 +1,6 @@
 // Uploads one update once: one stream, from the header to the last acknowledgement
-// (docs/protocol.md, "Upload"). Segments go in the order (round + i) mod n, in frames of at most
-// 512 KiB. Segments that the aggregator already has are skipped.
+// (docs/protocol.md, "Upload"). Segments go in the order (round + i) mod n, in frames (frames.h).
+// Segments that the aggregator already has are skipped.
 #pragma once
 
 #include "absl/status/status.h"

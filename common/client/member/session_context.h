@@ -32,7 +32,7 @@ struct GrpcExchangeOptions {
   // Timeout of Leave, which delays the end of the process.
   absl::Duration leave_timeout = absl::Seconds(2);
   // A subscription that is behind what a heartbeat said is reopened after this long without a
-  // frame. Must exceed the time of one frame of 512 KiB on the slowest link.
+  // frame. Must exceed the time of one frame (frames.h) on the slowest link.
   absl::Duration subscription_patience = absl::Seconds(30);
   // Results that may wait for the training thread: at most this many events and payload bytes, but
   // always one. Larger values let the download run further ahead of a slow device, at the cost of

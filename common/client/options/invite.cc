@@ -127,7 +127,8 @@ absl::StatusOr<std::optional<Invite>> TakeInvite(ChannelOptions* channel, absl::
   if (now > invite->expires) {
     return absl::UnauthenticatedError(
         absl::StrCat("--invite: ", path, ": expired at ", UtcText(invite->expires),
-                     ": ask whoever made it for a new one (distroctl invite)"));
+                     ", and the clock of this machine says ", UtcText(now),
+                     ": ask whoever made it for a new one (distroctl invite), or set the clock"));
   }
   if (channel->aggregator.empty()) channel->aggregator = invite->aggregator;
   return *std::move(invite);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -88,12 +89,22 @@ bool IsException(absl::string_view host, absl::string_view exceptions) {
   return false;
 }
 
-std::optional<Proxy> ProxyFor(const std::string& host) {
+absl::StatusOr<std::optional<Proxy>> ProxyFor(const std::string& host) {
   for (const char* variable : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const char* const url = std::getenv(variable);
     if (url == nullptr) continue;
     if (*url == '\0' || IsException(host, Exceptions())) return std::nullopt;
-    return Proxy{.variable = variable, .url = WithoutCredentials(url)};
+    const std::string shown = WithoutCredentials(url);
+    const bool has_scheme = absl::StrContains(url, "://");
+    if (has_scheme && !absl::StartsWithIgnoreCase(url, "http://")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(variable, ": ", shown,
+                       ": calls go through a proxy of the scheme http only; write "
+                       "http://HOST:PORT, or add the aggregator's host to no_proxy"));
+    }
+    return Proxy{.variable = variable,
+                 .url = shown,
+                 .uri = has_scheme ? std::string(url) : absl::StrCat("http://", url)};
   }
   return std::nullopt;
 }

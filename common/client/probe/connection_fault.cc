@@ -34,7 +34,7 @@ std::span<const FaultRule> FaultRules() { return kRules; }
 
 const FaultRule& RuleOf(FaultKind kind) { return kRules[static_cast<size_t>(kind)]; }
 
-bool IsFinal(const ConnectionFault& fault) { return !RuleOf(fault.kind).passes && !fault.doubtful; }
+bool IsFinal(const ConnectionFault& fault) { return !RuleOf(fault.kind).passes; }
 
 absl::Status StatusOf(const ConnectionFault& fault) {
   const FaultRule& rule = RuleOf(fault.kind);

@@ -31,8 +31,6 @@ struct ConnectionFault {
   FaultKind kind = FaultKind::kNoAnswer;
   std::string what = {};    // the observation, with the address
   std::string remedy = {};  // how to fix it
-  // A call may meet something else (gRPC uses a proxy, the probe does not): never final.
-  bool doubtful = false;
 };
 
 // How a kind is presented to people and programs.

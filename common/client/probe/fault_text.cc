@@ -139,12 +139,22 @@ ConnectionFault NoAnswer(absl::string_view address, const absl::Status& why) {
 }
 
 ConnectionFault NotThroughProxy(absl::string_view address, const Proxy& proxy,
-                                const absl::Status& why) {
+                                const absl::Status& why,
+                                const std::optional<ConnectionFault>& direct) {
+  const std::string through = absl::StrCat("through the proxy ", proxy.url, " that ",
+                                           proxy.variable, " names: ", why.message());
+  const std::string check = "check whether the proxy runs, and allows CONNECT to this port";
+  if (!direct) {
+    return Fault(FaultKind::kNoAnswer, address,
+                 absl::StrCat("it answers this machine, but not ", through),
+                 absl::StrCat("to call without the proxy, add the host to no_proxy or unset the "
+                              "variable; otherwise ",
+                              check));
+  }
+  const absl::string_view seen = absl::string_view(direct->what).substr(address.size() + 2);
   return Fault(FaultKind::kNoAnswer, address,
-               absl::StrCat("it answers this machine, but not through the proxy ", proxy.url,
-                            " that ", proxy.variable, " names: ", why.message()),
-               "to call without the proxy, add the host to no_proxy or unset the variable; "
-               "otherwise check whether the proxy runs, and allows CONNECT to this port");
+               absl::StrCat("no aggregator answers ", through, "; nor without it: ", seen),
+               absl::StrCat(check, "; ", direct->remedy));
 }
 
 ConnectionFault BadCertificate(absl::string_view address, const TlsHandshake& seen,

@@ -2,6 +2,7 @@
 // turns an observation into a ConnectionFault. `address` is the aggregator's, as given.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ ConnectionFault NoAggregator(absl::string_view address);
 
 // The connection was made, then silent or closed.
 ConnectionFault NoAnswer(absl::string_view address, const absl::Status& why);
-// The aggregator answers the probe, and not a call, which goes through the proxy.
+// No aggregator answers a call, which goes through the proxy. `direct`: what the probe found, which
+// goes past it.
 ConnectionFault NotThroughProxy(absl::string_view address, const Proxy& proxy,
-                                const absl::Status& why);
+                                const absl::Status& why,
+                                const std::optional<ConnectionFault>& direct);
 
 // What a certificate was checked against.
 struct CertificateWishes {

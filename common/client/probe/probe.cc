@@ -67,12 +67,6 @@ class Looking {
 
 absl::Status Looking::Blame(ConnectionFault fault) {
   seen_ = fault.what.substr(look_.address.size() + 2);
-  fault.doubtful = look_.proxy.has_value();
-  if (fault.doubtful) {
-    absl::StrAppend(&fault.remedy, "; this was seen without the proxy ", look_.proxy->url, " that ",
-                    look_.proxy->variable,
-                    " names, through which calls go: to call without it, add the host to no_proxy");
-  }
   look_.fault = std::move(fault);
   return absl::OkStatus();
 }
@@ -222,7 +216,7 @@ absl::Status Looking::SpeakHttp2() {
 absl::StatusOr<ConnectionLook> Looking::Run(const TlsMaterial& material) {
   material_ = material;
   look_.address = JoinHostPort(to_.host, to_.port);
-  look_.proxy = ProxyFor(to_.host);
+  DISTRO_ASSIGN_OR_RETURN(look_.proxy, ProxyFor(to_.host));
   std::vector<std::pair<std::string, Step>> steps = {{"resolve", &Looking::FindAddresses},
                                                      {"connect", &Looking::Connect}};
   if (!options_.channel.insecure) steps.push_back({"tls", &Looking::SecureIt});

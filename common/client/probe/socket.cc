@@ -1,21 +1,19 @@
 #include "common/client/probe/socket.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/steady_cond_var.h"
 
 namespace distro {
 namespace {
@@ -26,36 +24,6 @@ constexpr size_t kMaxAddresses = 8;
 
 std::string ErrorText(int error) {
   return absl::AsciiStrToLower(std::string(std::strerror(error)));
-}
-
-// Shared by the look-up's thread and its caller; the result is valid when it is done.
-struct LookUp {
-  SteadyNotification done;
-  absl::StatusOr<std::vector<SocketAddress>> result = absl::UnknownError("no result");
-};
-
-absl::StatusOr<std::vector<SocketAddress>> AskSystem(const std::string& host, int port, int flags) {
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (error != 0) {
-    return absl::UnavailableError(error == EAI_SYSTEM ? ErrorText(errno) : gai_strerror(error));
-  }
-  const auto free = absl::MakeCleanup([list] { freeaddrinfo(list); });
-  std::vector<SocketAddress> found;
-  for (const addrinfo* each = list; each != nullptr && found.size() < kMaxAddresses;
-       each = each->ai_next) {
-    SocketAddress address;
-    if (each->ai_addrlen > sizeof(address.storage)) continue;
-    std::memcpy(&address.storage, each->ai_addr, each->ai_addrlen);
-    address.size = each->ai_addrlen;
-    found.push_back(address);
-  }
-  if (found.empty()) return absl::UnavailableError("the name has no address");
-  return found;
 }
 
 // The descriptor of a connection attempt; -1: none. Sets `error` if it failed at once.
@@ -110,28 +78,15 @@ absl::Status Deadline::Why() const {
       "no answer within ", absl::FormatDuration(absl::Ceil(limit_, absl::Milliseconds(1)))));
 }
 
-std::string SocketAddress::Text() const {
-  char text[NI_MAXHOST] = "";
-  getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, text, sizeof(text), nullptr, 0,
-              NI_NUMERICHOST);
-  return text;
-}
-
 absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int port,
                                                    const Deadline& deadline) {
-  auto literal = AskSystem(host, port, AI_NUMERICHOST);
-  if (literal.ok()) return literal;
-  const auto look_up = std::make_shared<LookUp>();
-  std::thread([look_up, host, port] {
-    look_up->result = AskSystem(host, port, 0);
-    look_up->done.Notify();
-  }).detach();
-  while (deadline.Goes()) {
-    if (look_up->done.WaitFor(absl::Milliseconds(deadline.SliceMilliseconds()))) {
-      return look_up->result;
-    }
+  LookUp look_up(host, port);
+  while (!look_up.WaitFor(absl::Milliseconds(deadline.SliceMilliseconds()))) {
+    if (!deadline.Goes()) return deadline.Why();
   }
-  return deadline.Why();
+  auto found = look_up.result();
+  if (found.ok() && found->size() > kMaxAddresses) found->resize(kMaxAddresses);
+  return found;
 }
 
 absl::StatusOr<std::unique_ptr<TcpStream>> TcpStream::Connect(

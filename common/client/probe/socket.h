@@ -6,8 +6,6 @@
 //   DISTRO_ASSIGN_OR_RETURN(const TcpStream stream, TcpStream::Connect(found, deadline));
 #pragma once
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -19,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/net/dns/look_up.h"
 
 namespace distro {
 
@@ -41,16 +40,9 @@ class Deadline {
   std::function<bool()> wanted_;
 };
 
-struct SocketAddress {
-  sockaddr_storage storage = {};
-  socklen_t size = 0;
-
-  std::string Text() const;  // "127.0.0.1", "2001:db8::1"
-};
-
 // Resolves a name or a literal to at most 8 addresses, in the system's order. Unavailable: the
-// resolver's error. DeadlineExceeded, Cancelled: of the deadline; the lookup then continues in its
-// own thread until it ends, because the system's resolver cannot be stopped.
+// resolver's error. DeadlineExceeded, Cancelled: of the deadline; the look-up then goes on in its
+// own thread (look_up.h).
 absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int port,
                                                    const Deadline& deadline);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -28,6 +30,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/net/dns/look_up.h"
 #include "common/net/http/http_range.h"
 
 namespace distro {
@@ -52,6 +55,8 @@ class Channel {
   virtual ~Channel() = default;
   virtual tcp::socket& socket() = 0;
   virtual void Handshake(Then then) = 0;
+  // What OpenSSL says of the server's certificate: X509_V_OK, or why it was refused.
+  virtual int Verdict() = 0;
   virtual void WriteHead(Request& request, Then then) = 0;
   virtual void WriteBody(asio::const_buffer bytes, Then then) = 0;
   virtual void ReadHead(boost::beast::flat_buffer& buffer, Parser& parser, Then then) = 0;
@@ -79,6 +84,13 @@ class ChannelOf final : public Channel {
       stream_.async_handshake(asio::ssl::stream_base::client, std::move(then));
     }
   }
+  int Verdict() override {
+    if constexpr (std::is_same_v<Stream, tcp::socket>) {
+      return X509_V_OK;
+    } else {
+      return static_cast<int>(SSL_get_verify_result(stream_.native_handle()));
+    }
+  }
   void WriteHead(Request& request, Then then) override {
     http::async_write(stream_, request, [then](error_code error, size_t) { then(error); });
   }
@@ -96,6 +108,28 @@ class ChannelOf final : public Channel {
 
  private:
   Stream stream_;
+};
+
+// How long to wait for something.
+class Wait {
+ public:
+  Wait(const HttpClientOptions& options, absl::Duration patience)
+      : options_(options),
+        patience_(patience),
+        deadline_(Clock::Real()->MonotonicNow() + patience) {}
+
+  // Cancelled, or Unavailable: it was long enough.
+  absl::Status Check() const {
+    if (options_.cancelled && options_.cancelled()) return absl::CancelledError("cancelled");
+    if (Clock::Real()->MonotonicNow() < deadline_) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("no answer within ", absl::FormatDuration(patience_)));
+  }
+
+ private:
+  const HttpClientOptions& options_;
+  const absl::Duration patience_;
+  const absl::Duration deadline_;
 };
 
 // Ends a transfer that moves, but too slowly to be of use.
@@ -118,13 +152,44 @@ class MeanRate {
   const absl::Duration begin_;
 };
 
+tcp::endpoint EndpointOf(const SocketAddress& address) {
+  tcp::endpoint endpoint;
+  std::memcpy(endpoint.data(), &address.storage, endpoint.capacity());
+  return endpoint;
+}
+
+// Where a proxy is the only way out, an error of the direct way alone would not say so.
+absl::Status NameUnusedProxy(const absl::Status& status) {
+  for (const char* variable : {"HTTPS_PROXY", "https_proxy"}) {
+    const char* const proxy = std::getenv(variable);
+    if (absl::IsUnavailable(status) && proxy != nullptr && *proxy != '\0')
+      return WithMessage(
+          status, absl::StrCat(status.message(), "; ", variable, " is set, and not used here"));
+  }
+  return status;
+}
+
+// Where a certificate is out of date, the clock may be wrong. `verdict` is OpenSSL's.
+absl::Status NameClock(const absl::Status& status, int verdict) {
+  if (verdict != X509_V_ERR_CERT_NOT_YET_VALID && verdict != X509_V_ERR_CERT_HAS_EXPIRED)
+    return status;
+  const std::string now =
+      absl::FormatTime("%Y-%m-%d %H:%M UTC", Clock::Real()->WallNow(), absl::UTCTimeZone());
+  return WithMessage(status,
+                     absl::StrCat(status.message(), ": ", X509_verify_cert_error_string(verdict),
+                                  ", and the clock of this machine says ", now,
+                                  "; set the clock of this machine if it is wrong"));
+}
+
 }  // namespace
 
 // One connection. After an error it is of no further use.
 class HttpClient::Connection {
  public:
-  Connection(const HttpUrl& server, const HttpClientOptions& options)
-      : server_(server), options_(options) {
+  // `look_up` outlives the connection.
+  Connection(const HttpUrl& server, const HttpClientOptions& options,
+             std::optional<LookUp>* look_up)
+      : server_(server), options_(options), look_up_(look_up) {
     buffer_.reserve(kPieceBytes);  // Beast reads no more at a time than there is room for
   }
   // Handlers of operations that were given up may still refer to the members.
@@ -141,7 +206,10 @@ class HttpClient::Connection {
   absl::Status MakeChannel();
   // Starts an operation and waits for its end.
   absl::Status Await(absl::Duration patience, absl::FunctionRef<void(Then)> start);
+  // The server's addresses.
+  absl::StatusOr<std::vector<SocketAddress>> FindAddresses();
   absl::Status Connect();
+  absl::Status Handshake();
   absl::Status WriteHead(const HttpCall& request);
   absl::Status WriteBody(const HttpCall& request);
   absl::Status ReadHead(Parser* parser);
@@ -149,10 +217,9 @@ class HttpClient::Connection {
 
   const HttpUrl& server_;
   const HttpClientOptions& options_;
+  std::optional<LookUp>* const look_up_;
   asio::io_context io_;
   asio::ssl::context tls_{asio::ssl::context::tls_client};
-  tcp::resolver resolver_{io_};
-  tcp::resolver::results_type found_;
   std::unique_ptr<Channel> channel_;
   // The limit bounds what a response may hold up, such as a chunk's extension without an end.
   boost::beast::flat_buffer buffer_{kPieceBytes + kHeaderBytes};
@@ -167,13 +234,9 @@ absl::Status HttpClient::Connection::Await(absl::Duration patience,
   // Shared, because the operation may end after this function has given it up.
   const auto ended = std::make_shared<std::optional<error_code>>();
   start([ended](error_code error) { *ended = error; });
-  const Clock* const clock = Clock::Real();
-  const absl::Duration deadline = clock->MonotonicNow() + patience;
+  const Wait wait(options_, patience);
   while (!*ended) {
-    if (options_.cancelled && options_.cancelled()) return absl::CancelledError("cancelled");
-    if (clock->MonotonicNow() >= deadline)
-      return absl::UnavailableError(
-          absl::StrCat("no answer within ", absl::FormatDuration(patience)));
+    DISTRO_RETURN_IF_ERROR(wait.Check());
     io_.restart();
     io_.run_one_for(absl::ToChronoNanoseconds(kSlice));
   }
@@ -201,25 +264,37 @@ absl::Status HttpClient::Connection::MakeChannel() {
 
 absl::Status HttpClient::Connection::Open() {
   DISTRO_RETURN_IF_ERROR(MakeChannel());
-  DISTRO_RETURN_IF_ERROR(Await(options_.patience, [&](Then then) {
-    resolver_.async_resolve(server_.host, absl::StrCat(server_.port),
-                            [this, then](error_code error, tcp::resolver::results_type found) {
-                              if (!error) found_ = std::move(found);
-                              then(error);
-                            });
-  }));
-  DISTRO_RETURN_IF_ERROR(Connect());
-  return Await(options_.patience, [&](Then then) { channel_->Handshake(std::move(then)); });
+  DISTRO_RETURN_IF_ERROR(NameUnusedProxy(Connect()));
+  return Handshake();
+}
+
+// Asio's resolver is not used: its io_context waits for it when it is destroyed.
+absl::StatusOr<std::vector<SocketAddress>> HttpClient::Connection::FindAddresses() {
+  // A look-up that was given up and still goes on is waited for again, so that however often a
+  // client tries while the DNS server is silent, it has one thread there.
+  std::optional<LookUp>& look_up = *look_up_;
+  if (!look_up || look_up->WaitFor(absl::ZeroDuration()))
+    look_up.emplace(server_.host, server_.port, options_.resolver);
+  const Wait wait(options_, options_.patience);
+  while (!look_up->WaitFor(kSlice)) DISTRO_RETURN_IF_ERROR(wait.Check());
+  return look_up->result();
+}
+
+absl::Status HttpClient::Connection::Handshake() {
+  const absl::Status status =
+      Await(options_.patience, [&](Then then) { channel_->Handshake(std::move(then)); });
+  return status.ok() ? status : NameClock(status, channel_->Verdict());
 }
 
 // Each address has its time: an unreachable one does not hide the next.
 absl::Status HttpClient::Connection::Connect() {
+  DISTRO_ASSIGN_OR_RETURN(const std::vector<SocketAddress> found, FindAddresses());
   absl::Status status = absl::UnavailableError("no address");
-  for (const auto& entry : found_) {
+  for (const SocketAddress& address : found) {
     error_code ignored;
     channel_->socket().close(ignored);
     status = Await(options_.patience, [&](Then then) {
-      channel_->socket().async_connect(entry.endpoint(), std::move(then));
+      channel_->socket().async_connect(EndpointOf(address), std::move(then));
     });
     if (!absl::IsUnavailable(status)) break;
   }
@@ -369,7 +444,7 @@ absl::Status HttpClient::TryConnected(absl::FunctionRef<absl::Status(Connection&
     const bool kept = connection_ != nullptr;
     absl::Status status;
     if (!kept) {
-      connection_ = std::make_unique<Connection>(server_, options_);
+      connection_ = std::make_unique<Connection>(server_, options_, &look_up_);
       status = connection_->Open();
     }
     if (status.ok()) status = use(*connection_);

@@ -1,6 +1,6 @@
 // Fetches bytes from one HTTP or HTTPS server, and sends some, over a connection that is kept
 // between requests. A response counts only as far as it arrives: whoever needs to know that the
-// bytes are right checks them.
+// bytes are right checks them. Connects to the server itself, never through a proxy.
 //
 //   HttpClient client(*ParseHttpUrl("https://mirror.example"), {.cancelled = stopping});
 //   absl::Status status = client.Get("/v1/objects/...", 0, [&](uint64_t offset, auto bytes) {
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/net/dns/look_up.h"
 #include "common/net/http/http_url.h"
 
 namespace distro {
@@ -61,6 +63,8 @@ struct HttpClientOptions {
   double least_bytes_per_second = 256 << 10;
   // Asked every 50 ms while waiting; empty: never cancelled.
   std::function<bool()> cancelled = nullptr;
+  // Finds the addresses of the server's name; empty: the system's resolver.
+  HostResolver resolver = nullptr;
 };
 
 class HttpClient {
@@ -97,6 +101,7 @@ class HttpClient {
 
   const HttpUrl server_;
   const HttpClientOptions options_;
+  std::optional<LookUp> look_up_;           // the last one, which may still go on
   std::unique_ptr<Connection> connection_;  // null: none is open
 };
 

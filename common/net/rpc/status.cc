@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kMaxReasonBytes = 64;
 constexpr size_t kMaxDetailBytes = 1024;
-constexpr absl::Duration kLongestRetryAfter = absl::Hours(1);
+// A peer may ask for more. Asking it again is cheap, and it may have been replaced meanwhile.
+constexpr absl::Duration kLongestRetryAfter = absl::Minutes(1);
 
 absl::string_view Shorten(absl::string_view message) {
   if (message.size() <= kMaxStatusMessageBytes) return message;

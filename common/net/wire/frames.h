@@ -12,8 +12,13 @@
 
 namespace distro {
 
-// Maximum data bytes in one frame.
+// Maximum data bytes in a frame that is received.
 inline constexpr uint64_t kMaxFrameBytes = 512 * 1024;
+
+// Data bytes of the frames that are sent. gRPC shows a message to its reader when it is whole, and
+// both ends take a transfer without a message for dead after half a minute: this is what the
+// slowest link must carry in that time.
+inline constexpr uint64_t kFrameBytes = 128 * 1024;
 
 // Maximum size of a gRPC message at either end: a frame or a round's header, with room to spare.
 inline constexpr int kMaxMessageBytes = 1024 * 1024;
@@ -21,7 +26,7 @@ inline constexpr int kMaxMessageBytes = 1024 * 1024;
 // Size of the frame at `offset` of a payload: all frames but the last are full. 0 at the end.
 // Requires offset <= total.
 inline uint64_t FrameBytes(uint64_t offset, uint64_t total) {
-  return std::min(kMaxFrameBytes, total - offset);
+  return std::min(kFrameBytes, total - offset);
 }
 
 // Assembles one payload from frames in order. The frames are hostile: a length above the limit does

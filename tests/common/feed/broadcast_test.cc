@@ -2,6 +2,7 @@
 #include "common/feed/broadcast.h"
 
 #include "absl/synchronization/notification.h"
+#include "common/net/wire/frames.h"
 #include "gmock/gmock.h"
 #include "tests/common/feed/broadcast_fixture.h"
 
@@ -192,7 +193,7 @@ TEST_F(BroadcastTest, ReportsLargestLag) {
 }
 
 TEST(MakeSegmentFramesTest, CutsAtTheLimitAndLosesNothing) {
-  std::string payload(2 * 512 * 1024 + 5, '\0');
+  std::string payload(2 * kFrameBytes + 5, '\0');
   for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 7);
   const auto frames = MakeSegmentFrames(EpochId(1), RoundId(2), SegmentId(4), payload);
   ASSERT_EQ(frames.size(), 3);
@@ -203,7 +204,7 @@ TEST(MakeSegmentFramesTest, CutsAtTheLimitAndLosesNothing) {
     EXPECT_EQ(message.segment().segment(), 4);
     EXPECT_EQ(message.segment().offset(), joined.size());
     EXPECT_EQ(message.segment().payload_bytes(), payload.size());
-    EXPECT_LE(message.segment().data().size(), 512 * 1024);
+    EXPECT_LE(message.segment().data().size(), kFrameBytes);
     joined += message.segment().data();
     EXPECT_EQ(frame.segment_end, joined.size());
   }

@@ -5,6 +5,7 @@ The workers are transformers.Trainer in a run (distro_train/transformers.py).
 import json
 import pathlib
 import sys
+import types
 
 import models
 import peft
@@ -161,15 +162,34 @@ class ConversationsTest(ExampleTest):
         self.assertEqual(batch["attention_mask"].sum(1).tolist(), [len(data[0]["labels"]), len(data[1]["labels"])])
         self.assertTrue((batch["labels"][batch["attention_mask"] == 0] == -100).all())
 
+    def refusal(self, data):
+        with self.assertRaises(SystemExit) as raised:
+            data.check()
+        return str(raised.exception)
+
     def test_names_line_without_answer(self):
         for turns, length in (([("user", "Hi")], 100), ([("user", "a" * 50), ("assistant", "x")], 20)):
-            with self.assertRaisesRegex(ValueError, "line 1: no answer"):
-                self.data(turns, length=length)[0]
+            self.assertIn("line 1: ValueError('no answer", self.refusal(self.data(turns, length=length)))
+
+    def test_names_every_bad_line(self):
+        good, bad = [("user", "Hi"), ("assistant", "x")], [("user", "Hi")]
+        self.data(good, good).check()
+        self.assertEqual([line.partition(":")[0] for line in self.refusal(self.data(good, bad, good, bad)).splitlines()], ["line 2", "line 4"])
+        self.assertEqual([line.partition(":")[0] for line in self.refusal(self.data(*[bad] * 13)).splitlines()],
+                         [*(f"line {number}" for number in range(1, 11)), "and 3 more"])
+        data = self.data(good)
+        data.lines += ["{", "{}"]
+        self.assertRegex(self.refusal(data), r"^line 2: JSONDecodeError.*\nline 3: KeyError\('messages'\)$")
+
+    def test_reads_every_line_before_it_connects(self):
+        self.data([("user", "Hi")])
+        self.tokenizer.save_pretrained(self.workspace.folder)
+        with self.assertRaisesRegex(SystemExit, "line 1: "):  # and needs no other argument until then
+            finetune.train(types.SimpleNamespace(model=self.workspace.folder, data=self.workspace.folder / "data.jsonl", length=100))
 
     def test_refuses_template_that_rewrites_turns(self):
         self.tokenizer.chat_template = "{{ messages | length }}" + models.TEMPLATE
-        with self.assertRaisesRegex(ValueError, "line 1: the template"):
-            self.data([("user", "Hi"), ("assistant", "Hello")])[0]
+        self.assertIn("line 1: ValueError('the template", self.refusal(self.data([("user", "Hi"), ("assistant", "Hello")])))
 
     def test_has_fingerprint_of_all_settings(self):
         turns = [("user", "Hi"), ("assistant", "Hello")]

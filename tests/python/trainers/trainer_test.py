@@ -1,4 +1,5 @@
 """distro_train.transformers: Trainer in a run of one worker, in this process. finetune_test.py has two."""
+import os
 import pathlib
 import sys
 import unittest.mock
@@ -115,8 +116,12 @@ class TrainerTest(ExampleTest):
         trainer.train()
         self.assertEqual((trainer.state.global_step, run.done), (3, False))
         trainer.args.max_steps = 5
-        trainer.train()
+        with unittest.mock.patch.object(trainer.optimizer, "step", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            trainer.train()
+        with unittest.mock.patch.object(run, "take", wraps=run.take) as take:
+            trainer.train()
         self.assertEqual((trainer.state.global_step, run.done), (5, False), "and may go on")
+        self.assertLess(take.call_args_list[0].args[0], 7, "the loss of one step: the one that was cut off is not in it")
 
     def test_goes_on_behind_its_own_count_of_steps(self):
         run, model = self.join(rounds=6)
@@ -144,7 +149,13 @@ class TrainerTest(ExampleTest):
         with (unittest.mock.patch.object(transformers.TrainingArguments, "world_size", 2),
               self.assertRaisesRegex(ValueError, "one of 2 processes, and connect saw 1: make TrainingArguments before")):
             self.trainer(run, model, self.arguments())
-        trainer = self.trainer(run, model, self.arguments())
+        args = self.arguments()
+        for name in ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"):
+            with (unittest.mock.patch.dict(os.environ, {name: "True"}),
+                  self.assertRaisesRegex(ValueError, f"{name}: .*torchrun.*fully_shard")):
+                self.trainer(run, model, args)
+        with unittest.mock.patch.dict(os.environ, ACCELERATE_USE_FSDP="false"):
+            trainer = self.trainer(run, model, args)
         with self.assertRaisesRegex(ValueError, "state_dir"):
             trainer.train(resume_from_checkpoint="somewhere")
 

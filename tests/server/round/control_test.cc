@@ -53,7 +53,8 @@ TEST_F(ControlTest, OnlyTheFirstDrainCounts) {
   control_.Drain(Seconds(99));
   EXPECT_EQ(control_.drain_ends(), Seconds(30));
   EXPECT_EQ(control_.visible_state(), v1::RUN_STATE_DRAINING);
-  EXPECT_EQ(RetryAfterOf(control_.CheckOpen(Seconds(10))), Seconds(20));
+  EXPECT_EQ(RetryAfterOf(control_.CheckOpen(Seconds(10))), Seconds(5));
+  EXPECT_EQ(RetryAfterOf(control_.DrainingError(Seconds(27))), Seconds(3));
   EXPECT_EQ(RetryAfterOf(control_.DrainingError(Seconds(40))), Seconds(1));
 }
 

@@ -69,7 +69,7 @@ TEST_F(ManagerEndTest, DrainsAtOnceWithoutRound) {
   const absl::Status refused = manager_->Join(JoinOf("a")).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_EQ(ReasonOf(refused), "draining");
-  EXPECT_EQ(RetryAfterOf(refused), Seconds(30));
+  EXPECT_EQ(RetryAfterOf(refused), Seconds(5));
 }
 
 // A worker reports a newer aggregator of this run: this one stops serving that worker.

@@ -233,6 +233,28 @@ TEST_F(ConnectionFaultsTest, ShowsDeadProxy) {
   EXPECT_FALSE(Look().fault) << "the channel goes past it, too";
 }
 
+// There is no way but through the proxy, which is dead.
+TEST_F(ConnectionFaultsTest, NamesBothWaysWhenNeitherIsOpen) {
+  const HeldPort nobody;
+  server_ = nullptr;
+  setenv("https_proxy", std::string(nobody.address()).c_str(), 1);
+  const auto restore = absl::MakeCleanup([] { unsetenv("https_proxy"); });
+  const ConnectionLook look = Look();
+  ASSERT_TRUE(look.fault);
+  EXPECT_EQ(look.fault->kind, FaultKind::kNoAnswer);
+  EXPECT_THAT(look.fault->what,
+              AllOf(HasSubstr("that https_proxy names"), HasSubstr("connection refused")));
+  EXPECT_THAT(look.fault->remedy, HasSubstr("check whether the proxy runs"));
+  EXPECT_EQ(look.steps.back().name, "health");
+}
+
+TEST_F(ConnectionFaultsTest, RefusesProxyThatCallsWouldIgnore) {
+  setenv("https_proxy", "https://proxy.example:3128", 1);
+  const auto restore = absl::MakeCleanup([] { unsetenv("https_proxy"); });
+  const absl::Status refused = Diagnose({.channel = channel_}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+}
+
 TEST_F(ConnectionFaultsTest, ExplainsFailedCall) {
   const absl::Status failed = absl::UnavailableError("failed to connect");
   EXPECT_EQ(Explain(failed, {.channel = channel_}), failed) << "the way is free";

@@ -327,7 +327,7 @@ TEST_F(SessionsTest, DrainingIsToldToEverybodyAndTheOpenRoundEnds) {
   const absl::Status refused = NewWorker("b")->Join();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_EQ(ReasonOf(refused), "draining");
-  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(30));
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(5));
   Get("/readyz", 503);
   EXPECT_TRUE(a->Upload(0, Payloads(0, 1)).status.ok());
   EXPECT_TRUE(rounds->NextCommit().ok());

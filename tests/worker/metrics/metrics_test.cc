@@ -187,7 +187,7 @@ TEST_F(WorkerMetricsTest, IsNotReadyWhileTheAggregatorIsSilent) {
   TransferStats stats;
   metrics_.SetTransfers([&stats] { return stats; });
   metrics_.SetReady(true);
-  stats.last_report = clock_.WallNow();
+  stats.last_answer = clock_.MonotonicNow();
   clock_.Advance(absl::Seconds(59));
   EXPECT_TRUE(metrics_.Ready().ready);
   clock_.Advance(absl::Seconds(1));

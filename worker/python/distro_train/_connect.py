@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pathlib
+import platform
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -113,6 +115,7 @@ def connect(
     run = None
     try:
         sharded = _sharded_of(model, named, ranks) if in_parts else None
+        machines = ranks.gather(platform.node())
         session = own_token_file = None
         if ranks.rank == 0:
             own_token_file = None if token is None else _write_token(token)
@@ -132,7 +135,8 @@ def connect(
                 "tokenizer": "" if tokenizer is None else _name_of_tokenizer(os.fspath(tokenizer)),
             }
             trained = named if sharded is None else sharded.wholes
-            native = _library.new_session(list(trained), list(trained.values()), options, state_interval_rounds)
+            with _threads_of(machines.count(machines[0])):
+                native = _library.new_session(list(trained), list(trained.values()), options, state_interval_rounds)
             session = Session(native, state_dir, ranks.sign_of_life)
         run = Run(session, ranks, model, named, sharded, said, own_token_file, on_round, place)
         run.begin(timeout)
@@ -146,6 +150,18 @@ def _sharded_of(model: torch.nn.Module, named: dict[str, torch.nn.Parameter], ra
     from ._sharded import Sharded  # imports torch.distributed.tensor, which a program with shards has imported
 
     return Sharded(model, named, ranks)
+
+
+@contextlib.contextmanager
+def _threads_of(processes: int) -> Iterator[None]:
+    """The C++ side compresses and applies with as many threads as PyTorch has meanwhile: those of all the worker's
+    processes on this machine, which wait for this one, as far as there are cores. torchrun leaves each with one."""
+    own = torch.get_num_threads()
+    torch.set_num_threads(max(own, min(own * processes, len(os.sched_getaffinity(0)))))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(own)
 
 
 def _text_of(fingerprint: str | Fingerprinted | None) -> str | None:

@@ -41,7 +41,9 @@ def _add(value: Any, total: Any) -> None:
     elif isinstance(value, bytes | bytearray):
         _part(total, "bytes", bytes(value))
     elif value is None or isinstance(value, bool | int | float):
-        _part(total, type(value).__name__, repr(value).encode())
+        # That of numpy.float64 is another one in numpy 1 and 2.
+        text = float.__repr__(value) if isinstance(value, float) else repr(value)
+        _part(total, type(value).__name__, text.encode())
     elif isinstance(value, Sequence):
         _part(total, f"sequence {len(value)}")
         for one in value:

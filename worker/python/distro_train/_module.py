@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import hashlib
 import json
 import logging
@@ -15,8 +16,8 @@ from ._library import local_of, plain_name, trainable, unwrapped
 from ._ranks import Ranks
 
 _log = logging.getLogger("distro_train")
-# Of an adapter's configuration: where a machine has the base model. The base itself is compared by content.
-_OF_A_MACHINE = ("base_model_name_or_path", "revision", "auto_mapping", "inference_mode")
+# Of an adapter's configuration: which peft a machine has, and where the base model, which is compared by content.
+_OF_A_MACHINE = ("base_model_name_or_path", "revision", "auto_mapping", "inference_mode", "peft_version")
 
 
 def entries(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -36,12 +37,14 @@ def content_of(tensor: torch.Tensor) -> bytes:
 
 def describe(model: torch.nn.Module, ranks: Ranks) -> dict[str, Any]:
     """What every worker's module must be: names and shapes of the trained tensors; type, shape and SHA-256 of all
-    others of the state dict; the configuration of adapters. Of a module in parts every process calls this."""
+    others of the state dict; the configuration of adapters, and which of its fields have the value of their class. Of
+    a module in parts every process calls this."""
     names, parameters = trainable(model)
     return {
         "trained": {name: list(value.shape) or [1] for name, value in zip(names, parameters)},
         "rest": {name: _facts(ranks.whole(value)) for name, value in _rest(model).items()},
         "adapters": {name: _settings(settings) for name, settings in adapters_of(model).items()},
+        "defaults": {name: _defaults(settings) for name, settings in adapters_of(model).items()},
     }
 
 
@@ -107,13 +110,14 @@ def _parsed(description: str) -> dict[str, dict[str, Any]]:
     """OtherModel: it is no description; an aggregator may send anything."""
     try:
         said = json.loads(description)
-        rest, adapters = dict(said["rest"]), {name: dict(settings) for name, settings in said["adapters"].items()}
+        rest, adapters = dict(said["rest"]), {name: _of_model(one) for name, one in said["adapters"].items()}
+        defaults = {name: list(fields) for name, fields in said.get("defaults", {}).items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise OtherModel(
             "the run's distro_module.json does not describe a module: it is not of distro_train.save_initial",
             "other_model",
         ) from None
-    return {"rest": rest, "adapters": adapters}
+    return {"rest": rest, "adapters": adapters, "defaults": defaults}
 
 
 def _facts(tensor: torch.Tensor) -> list[Any]:
@@ -125,14 +129,36 @@ def _facts(tensor: torch.Tensor) -> list[Any]:
 def _settings(adapter: Any) -> dict[str, Any]:
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in adapter.to_dict().items()}
     said: dict[str, Any] = json.loads(json.dumps(plain, default=str, sort_keys=True))
-    return {key: value for key, value in said.items() if key not in _OF_A_MACHINE}
+    return _of_model(said)
+
+
+def _of_model(settings: Any) -> dict[str, Any]:
+    return {key: value for key, value in dict(settings).items() if key not in _OF_A_MACHINE}
+
+
+def _defaults(adapter: Any) -> list[str]:
+    """The fields that have the value of their class."""
+    fields = dataclasses.fields(adapter) if dataclasses.is_dataclass(adapter) else ()
+    return [
+        field.name
+        for field in fields
+        if getattr(adapter, field.name)
+        == (field.default if field.default_factory is dataclasses.MISSING else field.default_factory())
+    ]
 
 
 def _compare_module(ours: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]]) -> None:
     _compare("", "is no part of the run's module", ours["rest"], theirs["rest"])
     for name in sorted({*ours["adapters"], *theirs["adapters"]}):
-        own, run = ours["adapters"].get(name, {}), theirs["adapters"].get(name, {})
+        own, run = _to_compare(name, ours, theirs), _to_compare(name, theirs, ours)
         _compare(f"adapter {name!r}: ", "is not set in the run's module", own, run)
+
+
+def _to_compare(name: str, one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """One's settings of an adapter, without the defaults that the other's version of peft does not know."""
+    known, defaults = other["adapters"].get(name, {}), one["defaults"].get(name, [])
+    settings = one["adapters"].get(name, {})
+    return {key: value for key, value in settings.items() if key in known or key not in defaults}
 
 
 def _compare(where: str, unknown: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:

@@ -242,7 +242,7 @@ class Run:
         self._has_optimizer = True
         if inner is not None:
             self._inner = Inner(inner) if self._sharded is None else self._sharded.inner(inner)
-        held = None if self._session is None else self._session.attach(self._inner)
+        held = None if self._session is None else self._session.attach(self._inner, self._sharded is not None)
         if self._inner is not None:
             self._inner.load(held)
 
@@ -300,7 +300,7 @@ class Run:
         if self._asked == "joined":
             self._answer(0.0)
             self._begin_round()
-            self._clear_gradients()
+        self._clear_gradients()  # those of a step that an exception cut off
         while self._asked == "round":
             self._check_model()
             steps, expected, self._round = self._ranks.of_first(self._session, lambda session: session.samples(size))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import functools
 import json
 import logging
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,6 +18,8 @@ from ._inner import Inner
 from ._save import save
 from ._state import InnerState
 from ._steps import LocalSteps
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger("distro_train")
 _LEVELS = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
@@ -54,10 +58,13 @@ class Session:
             self._state = InnerState(self._state_dir, found["run_id"], found["local_steps"])
         return asked, found
 
-    def attach(self, inner: Inner | None) -> dict[str, Any] | None:
-        """Sets the inner optimizer, None where the method has none, and returns its saved state, if there is one."""
+    def attach(self, inner: Inner | None, waited_for: bool = False) -> dict[str, Any] | None:
+        """Sets the inner optimizer, None where the method has none, and returns its saved state, if there is one.
+        waited_for: by the other processes."""
         self._inner = inner
-        return None if self._state is None or inner is None else self._state.load()
+        if self._state is None or inner is None:
+            return None
+        return self._alive_during(self._state.load) if waited_for else self._state.load()
 
     def samples(self, size: int) -> tuple[list[list[int]], list[int], LocalSteps]:
         """Of a data set of this size: the samples of each step of the round; in order, those expected from its first
@@ -183,11 +190,23 @@ class Session:
         try:
             if not self._keeps:
                 raise Error("the processes of this worker did not end together")
-            self._state.save(local_steps, self._inner.state())
+            self._alive_during(functools.partial(self._state.save, local_steps, self._inner.state()))
         except (OSError, Error) as error:
             _log.error("the inner optimizer's state was not kept: %s", error)
             return 0.0
         return 1.0
+
+    def _alive_during(self, work: Callable[[], Result]) -> Result:
+        """Works on a disk, which may be slow, on a thread of its own, and gives signs of life meanwhile."""
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            try:
+                done = thread.submit(work)
+            except RuntimeError:  # the interpreter ends, and starts none
+                return work()
+            while concurrent.futures.wait([done], _POLL_MILLISECONDS / 1000).not_done:
+                if self._waited_for:
+                    self._alive()
+        return done.result()
 
 
 def _raise_if_failed(code: str, reason: str, message: str) -> None:

@@ -16,6 +16,7 @@ that determines the next samples.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,6 +35,8 @@ _REFUSED = {
     "deepspeed": "give connect a module in parts: fully_shard(model)",
     "fsdp": "give connect a module in parts: fully_shard(model)",
 }
+# What accelerate launch sets where its configuration has them.
+_REFUSED_VARIABLES = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
 
 
 class RunTrainerMixin:
@@ -95,6 +98,7 @@ class RunTrainerMixin:
 
     def get_train_dataloader(self) -> _Batches:
         """The batches of this worker's steps."""
+        self._step.loss = 0.0  # that of a step that an exception cut off
         loader = super().get_train_dataloader()  # type: ignore[misc]  # which has Trainer's view of both
         return _Batches(self.run, loader.dataset, loader.collate_fn, self.args, self._loss_of)  # type: ignore[attr-defined]
 
@@ -226,6 +230,12 @@ def _check(run: Run, model: torch.nn.Module, args: Any) -> None:
     for name, remedy in _REFUSED.items():
         if getattr(args, name):
             raise ValueError(f"args.{name}: cannot be in a run: {remedy}")
+    for name in _REFUSED_VARIABLES:
+        if transformers.utils.strtobool(os.environ.get(name, "false")):
+            raise ValueError(
+                f"{name}: accelerate would divide the model itself: start the program by torchrun, and give connect a "
+                "module in parts: fully_shard(model)"
+            )
     if args.n_gpu > 1:
         raise ValueError("args: a process of a run has one device: start it by torchrun, or set CUDA_VISIBLE_DEVICES")
     if args.world_size != run.processes:

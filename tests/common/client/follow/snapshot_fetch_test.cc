@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <string>
+
 #include "common/base/checksum.h"
 #include "common/base/file.h"
 #include "common/base/reason.h"
@@ -14,11 +17,12 @@ namespace {
 
 class SnapshotFetchTest : public FollowTest {
  protected:
-  SnapshotFetchTest() {
-    const Sha256Digest digest = Sha256(kBytes);
+  SnapshotFetchTest() { Offer(std::string(kBytes)); }
+  void Offer(const std::string& bytes) {
+    const Sha256Digest digest = Sha256(bytes);
     snapshot_.set_sha256(digest.data(), digest.size());
-    snapshot_.set_size_bytes(kBytes.size());
-    aggregator_.Change([](AggregatorState& state) { state.snapshot = std::string(kBytes); });
+    snapshot_.set_size_bytes(bytes.size());
+    aggregator_.Change([&](AggregatorState& state) { state.snapshot = bytes; });
   }
   absl::Status Fetch() { return FetchSnapshot(follower_, connection_.get(), snapshot_, path_); }
 
@@ -41,6 +45,23 @@ TEST_F(SnapshotFetchTest, GoesOnWhereACutStreamEnded) {
   EXPECT_EQ(*ReadFile(path_), kBytes);
   EXPECT_EQ(aggregator_.state().downloads.at(1).offset(), 7u);
   EXPECT_EQ(meter_.stats(absl::ZeroDuration()).received_snapshot_bytes, kBytes.size());
+}
+
+// Such a process, stopped and continued, is not told that its link is too slow for the run.
+TEST_F(SnapshotFetchTest, CountsLittleOfAnHourWithoutFrames) {
+  class HourlyClock final : public Clock {
+   public:
+    absl::Duration MonotonicNow() const override { return absl::Hours(++looks_); }
+    absl::Time WallNow() const override { return Clock::Real()->WallNow(); }
+
+   private:
+    mutable std::atomic<int> looks_ = 0;
+  } clock;
+  Offer(std::string(30'000, 'x'));  // ten frames
+  Follower stopped = follower_;
+  stopped.clock = &clock;
+  ASSERT_TRUE(FetchSnapshot(stopped, connection_.get(), snapshot_, path_).ok());
+  EXPECT_EQ(meter_.download_bytes_per_second(), 100u) << "of 30 s each";
 }
 
 TEST_F(SnapshotFetchTest, RefusesSizeWithoutRoom) {

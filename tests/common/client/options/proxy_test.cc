@@ -1,7 +1,10 @@
 #include "common/client/options/proxy.h"
 
 #include <cstdlib>
+#include <optional>
+#include <string>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace distro {
@@ -53,26 +56,46 @@ class ProxyForTest : public ::testing::Test {
   }
 };
 
+std::optional<Proxy> Found(const std::string& host) { return ProxyFor(host).value(); }
+
 TEST_F(ProxyForTest, NamesTheVariableAndTheProxyWithoutCredentials) {
-  EXPECT_FALSE(ProxyFor("a.example"));
+  EXPECT_FALSE(Found("a.example"));
   setenv("http_proxy", "http://proxy.example:1", 1);
-  EXPECT_EQ(ProxyFor("a.example")->variable, "http_proxy");
+  EXPECT_EQ(Found("a.example")->variable, "http_proxy");
   setenv("https_proxy", "http://user:sec@ret@proxy.example:3128", 1);
-  const auto proxy = ProxyFor("a.example");
+  const auto proxy = Found("a.example");
   ASSERT_TRUE(proxy);
   EXPECT_EQ(proxy->variable, "https_proxy");
   EXPECT_EQ(proxy->url, "http://proxy.example:3128");
   setenv("grpc_proxy", "", 1);
-  EXPECT_FALSE(ProxyFor("a.example")) << "set to none";
+  EXPECT_FALSE(Found("a.example")) << "set to none";
+}
+
+// curl, pip and apt take it in this form.
+TEST_F(ProxyForTest, WithoutSchemeIsHttp) {
+  setenv("https_proxy", "user:secret@proxy.example:3128", 1);
+  EXPECT_EQ(Found("a.example")->uri, "http://user:secret@proxy.example:3128");
+  EXPECT_EQ(Found("a.example")->url, "proxy.example:3128");
+}
+
+TEST_F(ProxyForTest, RefusesSchemeThatIsNotUsed) {
+  setenv("https_proxy", "https://user:secret@proxy.example:3128", 1);
+  const absl::Status status = ProxyFor("a.example").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::AllOf(::testing::HasSubstr("https_proxy: https://proxy.example:3128"),
+                               ::testing::Not(::testing::HasSubstr("secret"))));
+  setenv("no_proxy", "a.example", 1);
+  EXPECT_FALSE(Found("a.example"));
 }
 
 TEST_F(ProxyForTest, ReadsFirstExceptionList) {
   setenv("https_proxy", "http://proxy.example:3128", 1);
   setenv("NO_PROXY", "10.0.0.0/8", 1);
-  EXPECT_FALSE(ProxyFor("10.1.2.3"));
+  EXPECT_FALSE(Found("10.1.2.3"));
   setenv("no_proxy", "a.example", 1);
-  EXPECT_TRUE(ProxyFor("10.1.2.3"));
-  EXPECT_FALSE(ProxyFor("a.example"));
+  EXPECT_TRUE(Found("10.1.2.3"));
+  EXPECT_FALSE(Found("a.example"));
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ TEST(ConnectionFaultTest, CallsPassingFaultsUnavailable) {
   for (const FaultRule& rule : FaultRules()) {
     const ConnectionFault fault = {.kind = rule.kind};
     EXPECT_EQ(IsFinal(fault), !absl::IsUnavailable(StatusOf(fault))) << rule.reason;
-    EXPECT_FALSE(IsFinal({.kind = rule.kind, .doubtful = true}));
   }
   const auto is_final = [](FaultKind kind) { return !RuleOf(kind).passes; };
   EXPECT_FALSE(is_final(FaultKind::kUnresolved));

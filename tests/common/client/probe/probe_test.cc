@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
@@ -23,7 +22,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A socket on a free port of loopback, which listens where `backlog` is not below 0.
 class Listener {
@@ -192,26 +190,6 @@ TEST_F(ProbeTest, NeedsNoCredential) {
   const auto look = Probe(options);
   ASSERT_TRUE(look.ok()) << look.status();
   ExpectFault(*look, "connect", FaultKind::kUnreachable, "connection refused");
-}
-
-// gRPC uses a proxy named by the environment and the probe does not, so its result says little.
-TEST_F(ProbeTest, WithAProxyOnTheWayNothingIsFinal) {
-  setenv("https_proxy", "http://user:secret@proxy.example:3128", 1);
-  const auto restore = absl::MakeCleanup([] {
-    unsetenv("https_proxy");
-    unsetenv("no_proxy");
-  });
-  ConnectionLook look = LookAtWhoSays("HTTP/1.1 400 Bad Request\r\n\r\n", true);
-  ASSERT_TRUE(look.fault);
-  EXPECT_FALSE(IsFinal(*look.fault));
-  EXPECT_THAT(look.fault->remedy,
-              AllOf(HasSubstr("the proxy http://proxy.example:3128 that https_proxy names"),
-                    Not(HasSubstr("secret"))));
-  setenv("no_proxy", "example.org, 127.0.0.0/8", 1);
-  done_ = false;
-  look = LookAtWhoSays("HTTP/1.1 400 Bad Request\r\n\r\n", true);
-  ASSERT_TRUE(look.fault);
-  EXPECT_TRUE(IsFinal(*look.fault));
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include "common/net/http/http_client.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <memory>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/net/http/http_endpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -177,6 +181,74 @@ TEST(HttpClientTest, RefusesToConnectToNobody) {
   }
   HttpClient client(UrlOf(port), {});
   EXPECT_EQ(Get(&client).status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(HttpClientTest, NamesTheProxyItDoesNotUse) {
+  setenv("HTTPS_PROXY", "http://proxy.example:3128", 1);
+  const auto restore = absl::MakeCleanup([] { unsetenv("HTTPS_PROXY"); });
+  HttpClient client({.host = "mirror.example", .port = 80},
+                    {.resolver = [](auto...) { return absl::UnavailableError("no such name"); }});
+  EXPECT_THAT(std::string(Get(&client).status.message()),
+              HasSubstr("no such name; HTTPS_PROXY is set, and not used here"));
+}
+
+TEST(HttpClientTest, ConnectsToTheFirstAddressThatAnswers) {
+  ScriptedServer server(Script{Answers{kOk}});
+  HttpClient client({.host = "mirror.example", .port = server.port()},
+                    {.resolver = [](const std::string& host, int port) {
+                      EXPECT_EQ(host, "mirror.example");
+                      auto found = *LookUp("::1", port).result();
+                      found.push_back(LookUp("127.0.0.1", port).result()->front());
+                      return found;
+                    }});
+  EXPECT_EQ(Get(&client).bytes, "hello");
+}
+
+// A resolver that waits for a DNS server which is silent.
+class SilentResolver {
+ public:
+  ~SilentResolver() { state_->released.Notify(); }
+
+  HostResolver resolver() const {
+    return [state = state_](auto...) {
+      ++state->asked;
+      state->released.WaitForNotification();
+      return absl::UnavailableError("late");
+    };
+  }
+  // Waits until it was asked.
+  int asked() const {
+    while (state_->asked == 0) std::this_thread::yield();
+    return state_->asked;
+  }
+
+ private:
+  struct State {
+    std::atomic<int> asked = 0;
+    absl::Notification released;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();  // outlived by a look-up
+};
+
+TEST(HttpClientTest, GivesUpASilentResolver) {
+  const SilentResolver silent;
+  HttpClient client({.host = "mirror.example", .port = 80},
+                    {.patience = absl::Milliseconds(100), .resolver = silent.resolver()});
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status status = Get(&client).status;
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("no answer within 100ms"));
+  }
+  EXPECT_EQ(silent.asked(), 1) << "a look-up that goes on is waited for again";
+}
+
+TEST(HttpClientTest, StopsALookUpWhenItIsCancelled) {
+  const SilentResolver silent;
+  HttpClient client({.host = "mirror.example", .port = 80},
+                    {.patience = absl::InfiniteDuration(),
+                     .cancelled = [&] { return silent.asked() > 0; },
+                     .resolver = silent.resolver()});
+  EXPECT_EQ(Get(&client).status.code(), absl::StatusCode::kCancelled);
 }
 
 TEST(HttpClientTest, EndsWithTheStatusOfTheSink) {

@@ -10,10 +10,10 @@ namespace {
 using absl::StatusCode;
 
 TEST(FramesTest, AreFullButTheLast) {
-  const uint64_t total = 2 * kMaxFrameBytes + 5;
-  EXPECT_EQ(FrameBytes(0, total), kMaxFrameBytes);
-  EXPECT_EQ(FrameBytes(kMaxFrameBytes, total), kMaxFrameBytes);
-  EXPECT_EQ(FrameBytes(2 * kMaxFrameBytes, total), 5u);
+  const uint64_t total = 2 * kFrameBytes + 5;
+  EXPECT_EQ(FrameBytes(0, total), kFrameBytes);
+  EXPECT_EQ(FrameBytes(kFrameBytes, total), kFrameBytes);
+  EXPECT_EQ(FrameBytes(2 * kFrameBytes, total), 5u);
   EXPECT_EQ(FrameBytes(total, total), 0u);
 }
 
