@@ -133,6 +133,7 @@ absl::StatusOr<DeltasSettings> ParseDeltasSettings(absl::string_view json) {
   reader.Take("slow", 0, 1, &s.slow);
   reader.Take("slow_end", 0, 1, &s.slow_end);
   reader.Take("slow_decay", 0, 1, &s.slow_decay);
+  reader.Take("slow_for", {"all", "muon"}, &s.slow_for);
   reader.Take("norm_clip", 0, 1000, &s.norm_clip);
   DISTRO_RETURN_IF_ERROR(reader.Finish());
   if (s.overlap > s.window)

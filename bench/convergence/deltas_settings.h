@@ -64,6 +64,7 @@ struct DeltasSettings {
   double slow = 0;                    // the inner optimizer gets (1 - slow) g + slow v, where
   double slow_decay = 0.98;           // v <- slow_decay v + (1 - slow_decay) g
   double slow_end = -1;               // as beta_end
+  std::string slow_for = "all";       // or "muon": the tensors that it steps
   double norm_clip = 0;               // of a delta, in medians of the round's norms; 0: off
 };
 

@@ -322,7 +322,8 @@ def ten_thousand(lab):
     variants = list(zip(("AdamW, All-Reduce", "Muon, All-Reduce"), all_reduce(2e-3, 8e-3, **long)))
     variants += [(f"H = {h}, K = {k}", deltas(h, k, lr=4e-3, beta=0.8, mu=0.9, workers=8, **long)) for h, k in ((5, 128), (20, 128), (5, 4096))]
     slow = variants[2][1].having(slow=0.5, slow_decay=0.98)
-    variants += [("H = 5, K = 128, a slow mean is half of the input", slow), ("the same, from half to 0.9 as the rate goes to 0", slow.having(slow_end=0.9))]
+    variants += [("H = 5, K = 128, decays of AdamW 0.98, 0.99", variants[2][1].having(beta1=0.98, beta2=0.99)),
+                 ("H = 5, K = 128, a slow mean is half of the input", slow), ("the same, from half to 0.9 as the rate goes to 0", slow.having(slow_end=0.9))]
 
     def cells(run):
         chosen, tried = climb(lab, run, {"lr": RATES})

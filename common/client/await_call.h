@@ -20,8 +20,14 @@ namespace distro {
 using AnswerTaker = std::function<void(grpc::Status)>;
 
 // `begin` begins the call with `context` and passes its argument on as the callback. Returns when
-// the call has ended: with its status, or DeadlineExceeded if there was no answer within `limit`.
+// the call has ended: with its status, or DeadlineExceeded if there was no answer within `limit`
+// and it was cancelled then. `wanted`, which may be empty, is called every 100 ms while it waits;
+// false cancels the call.
+//
+// gRPC's threads for callbacks (1.51) sleep for up to 100 ms when nothing happens, so an answer may
+// be seen that much later.
 absl::Status AwaitCall(grpc::ClientContext* context, absl::Duration limit,
-                       absl::FunctionRef<void(AnswerTaker)> begin);
+                       absl::FunctionRef<void(AnswerTaker)> begin,
+                       const std::function<bool()>& wanted = nullptr);
 
 }  // namespace distro

@@ -114,9 +114,10 @@ class ClientCall {
   ClientCall(const ClientCall&) = delete;
   ClientCall& operator=(const ClientCall&) = delete;
 
-  // A call after a failed one must wait for a connection (set_wait_for_ready): gRPC reads one only
-  // while a call waits for it, otherwise every 5 s, so a handshake of several round trips would
-  // time out. A call that does not wait fails as soon as a connection attempt has failed.
+  // A call after a failed one must wait for a connection (set_wait_for_ready): gRPC polls one that
+  // is being made only while a call waits for it, otherwise every 5 s, so that a handshake of
+  // several round trips would time out. A call that does not wait fails as soon as an attempt to
+  // connect has failed.
   grpc::ClientContext* context() { return &context_; }
 
  private:

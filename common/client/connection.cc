@@ -6,6 +6,14 @@
 #include "common/base/status_macros.h"
 
 namespace distro {
+namespace {
+
+bool IsWithoutAnswer(const absl::Status& status) {
+  return ReasonOf(status).empty() && (absl::IsUnavailable(status) || absl::IsCancelled(status) ||
+                                      absl::IsDeadlineExceeded(status));
+}
+
+}  // namespace
 
 absl::StatusOr<Connection::Stubs> Connection::Dial(const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(options));
@@ -17,16 +25,19 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ChannelOption
                                                              const Clock* clock) {
   DISTRO_ASSIGN_OR_RETURN(Stubs stubs, Dial(options));
   auto connection = std::unique_ptr<Connection>(new Connection(options, clock, std::move(stubs)));
-  connection->ClockWentBack();
+  connection->TimersAreLate();
   return connection;
 }
 
-bool Connection::ClockWentBack() {
-  constexpr absl::Duration kMoreThanReadingTakes = absl::Seconds(1);
-  const absl::Time origin = clock_->WallNow() - clock_->MonotonicNow();
+bool Connection::TimersAreLate() {
+  constexpr absl::Duration kReadingTakesLess = absl::Seconds(1);
+  const absl::Duration now = clock_->MonotonicNow();
+  const absl::Time origin = clock_->WallNow() - now;
   absl::MutexLock lock(&mu_);
-  latest_origin_ = std::max(latest_origin_, origin);
-  return origin < latest_origin_ - kMoreThanReadingTakes;
+  const absl::Duration back = origin_ - origin;
+  origin_ = origin;
+  if (back > kReadingTakesLess) late_until_ = std::max(late_until_, now + back);
+  return now < late_until_;
 }
 
 std::shared_ptr<Connection::Stub> Connection::stub() const {
@@ -40,8 +51,8 @@ std::shared_ptr<Connection::AdminStub> Connection::admin() const {
 }
 
 void Connection::Heed(const absl::Status& status) {
-  const bool late_timers = ClockWentBack() && !status.ok() && ReasonOf(status).empty();
-  if (ReasonOf(status) != "fenced" && !late_timers) return;
+  const bool stuck = TimersAreLate() && IsWithoutAnswer(status);
+  if (ReasonOf(status) != "fenced" && !stuck) return;
   absl::StatusOr<Stubs> again = Dial(options_);
   if (!again.ok()) return;  // the credentials' files are being replaced: the next call tries again
   absl::MutexLock lock(&mu_);

@@ -2,8 +2,8 @@
 // process behind the connection has been replaced, but while that process lives the connection
 // would stay with it, even if the address now leads to the successor.
 //
-// After a call without an answer it reconnects if the clock has been set back: gRPC's timers (1.51)
-// follow the calendar, so that a channel would try again only when the old time is reached.
+// After a call without an answer it reconnects if the clock was set back lately: gRPC's timers
+// (1.51) follow the calendar, so that a channel would try again only when the old time is reached.
 //
 // Thread-safe.
 #pragma once
@@ -37,8 +37,8 @@ class Connection {
   std::shared_ptr<Stub> stub() const;
   std::shared_ptr<AdminStub> admin() const;
 
-  // Call with the status of every call: after some the next calls resolve the address and connect
-  // again.
+  // Call with the status of every call: after those named above the next calls resolve the address
+  // and connect again.
   void Heed(const absl::Status& status);
 
  private:
@@ -51,14 +51,16 @@ class Connection {
   Connection(const ChannelOptions& options, const Clock* clock, Stubs stubs)
       : options_(options), clock_(clock), stubs_(std::move(stubs)) {}
 
-  // Whether the calendar's time was set back since an earlier call of this function.
-  bool ClockWentBack();
+  // Whether the calendar's time was set back, as seen from call to call, and has not reached the
+  // old time yet.
+  bool TimersAreLate();
 
   const ChannelOptions options_;
   const Clock* const clock_;
   mutable absl::Mutex mu_;
-  // The calendar's time when the monotonic clock began, as the most advanced one had it.
-  absl::Time latest_origin_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  // The calendar's time when the monotonic clock began, by the last look.
+  absl::Time origin_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Duration late_until_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // monotonic
   Stubs stubs_ ABSL_GUARDED_BY(mu_);
 };
 

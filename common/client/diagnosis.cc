@@ -1,6 +1,5 @@
 #include "common/client/diagnosis.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,10 +27,11 @@ absl::StatusOr<ConnectionLook> Diagnose(const ProbeOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(ConnectionLook look, Probe(options));
   if (look.fault && !look.proxy) return look;
   const absl::Duration begin = Clock::Real()->MonotonicNow();
-  // The probe tries all addresses at once, a channel one after the other.
-  const size_t others = std::max<size_t>(look.ip_addresses.size(), 1) - 1;
+  // The probe tries all addresses at once, a channel one after the other: the first may be silent.
+  const bool several = !look.proxy && look.ip_addresses.size() > 1;
+  const absl::Duration another = several ? kConnectAttempt : absl::ZeroDuration();
   const absl::StatusOr<bool> serves =
-      AskHealth(channel, options.step_timeout + others * kConnectAttempt, options.wanted);
+      AskHealth(channel, options.step_timeout + another, options.wanted);
   if (absl::IsCancelled(serves.status())) return serves.status();
   const std::string message(serves.status().message());
   if (serves.ok()) {

@@ -18,7 +18,7 @@ struct ServiceLimits {
   uint64_t worker_bytes_per_second = uint64_t{128} << 20;
   // Open uploads, and open subscriptions. Each costs a few tens of KiB.
   int streams = 4096;
-  // Open transfers of snapshots. Each costs one or two frames of 512 KiB.
+  // Open transfers of snapshots. Each costs one or two frames (frames.h).
   int snapshot_streams = 256;
   // Control calls per second of one credential, averaged over a few seconds (call_rates.h; a short
   // heartbeat interval allows more). A worker makes one per heartbeat and a few per round.

@@ -68,7 +68,7 @@ class LinksTest(ProcessTest):
         self.expect_the_undisturbed_run(workers, rounds)
         self.assertEqual([(fault.kind, fault.method) for fault in faults if not fault.happened], [])
 
-    def test_a_segment_takes_longer_than_the_stall_timeout(self):
+    def test_sends_a_segment_that_takes_longer_than_the_stall_timeout(self):
         space, rounds = self.workspace, 2
         space.model = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 2}
         aggregator = space.create_run("--stall_timeout", "5s", rounds=rounds, start_workers=2, min_workers=2,

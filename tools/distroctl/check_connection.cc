@@ -78,10 +78,10 @@ Command CheckConnectionCommand(const Console* console) {
                                  .help = "Time limit of each step."}},
                                &options->channel),
       .help =
-          R"(Stops at the first step that fails. The message has the observation and the remedy, and the exit code is
-that of the fault (docs/troubleshooting.md): 6 if trying again may help, 13 to 17 if a flag or a certificate must be
-fixed. The certificate is shown with its CA, names and dates even if it is refused. Needs no credential, and does not detect
-one that the aggregator does not know: `distroctl check` does.
+          R"(Stops at the first step that fails; where calls go through a proxy, health follows. The message has the observation
+and the remedy, and the exit code is that of the fault (docs/troubleshooting.md): 6 if trying again may help, 13 to 17
+if a flag or a certificate must be fixed. The certificate is shown with its CA, names and dates even if it is refused.
+Needs no credential, and does not detect one that the aggregator does not know: `distroctl check` does.
 
 Examples:
   distroctl check-connection aggregator.example:7700 --ca ca.pem

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -71,6 +72,28 @@ std::string WithoutCredentials(absl::string_view url) {
   return absl::StrCat(url.substr(0, begin), url.substr(std::max(at + 1, begin)));
 }
 
+// As gRPC takes it: it would ignore another scheme, capitals in the scheme, and a second "@".
+absl::StatusOr<std::optional<Proxy>> ParseProxy(absl::string_view variable, absl::string_view url) {
+  const size_t scheme = url.find("://");
+  const absl::string_view rest = scheme == absl::string_view::npos ? url : url.substr(scheme + 3);
+  const std::string shown = WithoutCredentials(url);
+  if (rest.size() != url.size() && !absl::EqualsIgnoreCase(url.substr(0, scheme), "http")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(variable, ": ", shown,
+                     ": calls go through a proxy of the scheme http only; write "
+                     "http://HOST:PORT, or add the aggregator's host to no_proxy"));
+  }
+  const absl::string_view authority = rest.substr(0, rest.find('/'));
+  if (std::ranges::count(absl::StrReplaceAll(authority, {{"%40", "@"}}), '@') > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(variable, ": ", shown,
+                     ": its user or password contains @, which calls cannot "
+                     "pass on; add the aggregator's host to no_proxy, or use another password"));
+  }
+  return Proxy{
+      .variable = std::string(variable), .url = shown, .uri = absl::StrCat("http://", rest)};
+}
+
 std::string Exceptions() {
   for (const char* variable : {"no_grpc_proxy", "no_proxy", "NO_PROXY"}) {
     const char* const hosts = std::getenv(variable);
@@ -94,17 +117,7 @@ absl::StatusOr<std::optional<Proxy>> ProxyFor(const std::string& host) {
     const char* const url = std::getenv(variable);
     if (url == nullptr) continue;
     if (*url == '\0' || IsException(host, Exceptions())) return std::nullopt;
-    const std::string shown = WithoutCredentials(url);
-    const bool has_scheme = absl::StrContains(url, "://");
-    if (has_scheme && !absl::StartsWithIgnoreCase(url, "http://")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(variable, ": ", shown,
-                       ": calls go through a proxy of the scheme http only; write "
-                       "http://HOST:PORT, or add the aggregator's host to no_proxy"));
-    }
-    return Proxy{.variable = variable,
-                 .url = shown,
-                 .uri = has_scheme ? std::string(url) : absl::StrCat("http://", url)};
+    return ParseProxy(variable, url);
   }
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
-// Whether calls of an aggregator go through an HTTP proxy. gRPC reads the variables of the proxy
-// itself, but of the exceptions only lower-case no_proxy and the ends of names; here NO_PROXY,
-// networks and "*" count as well, as in other programs. The channel and the probe ask here, so that
-// both say the same (docs/troubleshooting.md).
+// Whether calls of an aggregator go through an HTTP proxy. gRPC would read the variables itself, but
+// takes fewer forms of proxies, and of the exceptions only lower-case no_proxy and the ends of
+// names; here NO_PROXY, networks and "*" count as well, as in other programs. The channel and the
+// probe ask here, so that both say the same (docs/troubleshooting.md).
 //
 // Thread-safe as long as no thread changes the environment.
 #pragma once
@@ -23,7 +23,8 @@ struct Proxy {
 // The proxy for `host`, a name or an address without brackets: of the first of grpc_proxy,
 // https_proxy and http_proxy that is set. nullopt: none, or an exception has the host (the first of
 // no_grpc_proxy, no_proxy and NO_PROXY that is not empty). Without a scheme it is http, as other
-// programs take it. InvalidArgument: another scheme, which gRPC would ignore.
+// programs take it. InvalidArgument: another scheme, or an @ in its user or password, either of which
+// gRPC would ignore.
 absl::StatusOr<std::optional<Proxy>> ProxyFor(const std::string& host);
 
 // Whether a list of exceptions has the host: "*", a name or its end (".example.com",

@@ -41,7 +41,7 @@ struct ProbeStep {
 
 struct ConnectionLook {
   std::string address;           // host:port
-  std::vector<ProbeStep> steps;  // those that ran; only the last of the probe may have failed
+  std::vector<ProbeStep> steps;  // those that ran; after one that failed only "health" follows
   std::vector<std::string> ip_addresses;
   std::optional<CertificateFacts> certificate;
   std::string tls_version;  // "TLSv1.3"; empty: plaintext, or not reached

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import concurrent.futures.thread
 import functools
 import json
 import logging

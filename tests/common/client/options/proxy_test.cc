@@ -62,11 +62,12 @@ TEST_F(ProxyForTest, NamesTheVariableAndTheProxyWithoutCredentials) {
   EXPECT_FALSE(Found("a.example"));
   setenv("http_proxy", "http://proxy.example:1", 1);
   EXPECT_EQ(Found("a.example")->variable, "http_proxy");
-  setenv("https_proxy", "http://user:sec@ret@proxy.example:3128", 1);
+  setenv("https_proxy", "HTTP://user:secret@proxy.example:3128", 1);
   const auto proxy = Found("a.example");
   ASSERT_TRUE(proxy);
   EXPECT_EQ(proxy->variable, "https_proxy");
-  EXPECT_EQ(proxy->url, "http://proxy.example:3128");
+  EXPECT_EQ(proxy->url, "HTTP://proxy.example:3128");
+  EXPECT_EQ(proxy->uri, "http://user:secret@proxy.example:3128");
   setenv("grpc_proxy", "", 1);
   EXPECT_FALSE(Found("a.example")) << "set to none";
 }
@@ -78,13 +79,19 @@ TEST_F(ProxyForTest, WithoutSchemeIsHttp) {
   EXPECT_EQ(Found("a.example")->url, "proxy.example:3128");
 }
 
-TEST_F(ProxyForTest, RefusesSchemeThatIsNotUsed) {
-  setenv("https_proxy", "https://user:secret@proxy.example:3128", 1);
-  const absl::Status status = ProxyFor("a.example").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              ::testing::AllOf(::testing::HasSubstr("https_proxy: https://proxy.example:3128"),
-                               ::testing::Not(::testing::HasSubstr("secret"))));
+TEST_F(ProxyForTest, RefusesWhatCallsWouldIgnore) {
+  for (const char* url :
+       {"https://user:secret@proxy.example:3128", "socks5://user:secret@proxy.example:3128",
+        "http://user:secr@et@proxy.example:3128", "user:secr%40et@proxy.example:3128"}) {
+    setenv("https_proxy", url, 1);
+    const absl::Status status = ProxyFor("a.example").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << url;
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::AllOf(::testing::HasSubstr("https_proxy: "),
+                                 ::testing::HasSubstr("proxy.example:3128: "),
+                                 ::testing::Not(::testing::HasSubstr("secr"))))
+        << url;
+  }
   setenv("no_proxy", "a.example", 1);
   EXPECT_FALSE(Found("a.example"));
 }
