@@ -40,6 +40,9 @@ AggregatorMetrics::AggregatorMetrics(const Clock* clock, bool insecure)
       registry_.AddGauge("last_round_timestamp_seconds",
                          "Wall time of the last commit, or of the start before the first.");
   last_round_timestamp_->Set(absl::ToDoubleSeconds(clock->WallNow() - absl::UnixEpoch()));
+  round_opened_timestamp_ = registry_.AddGauge(
+      "round_opened_timestamp_seconds", "Wall time of the last opening of a round; 0: none.");
+  round_opened_timestamp_->Set(0);
   round_duration_ = registry_.AddHistogram("round_duration_seconds", "From Open to commit.",
                                            RoundSecondsBuckets());
   for (const char* phase : kPhases) {
@@ -135,6 +138,7 @@ void AggregatorMetrics::SetCertificateExpiry(absl::Time expiry) {
 
 void AggregatorMetrics::OnRoundOpened(RoundId, int expected) {
   updates_expected_->Increment(expected);
+  round_opened_timestamp_->Set(absl::ToDoubleSeconds(clock_->WallNow() - absl::UnixEpoch()));
 }
 
 void AggregatorMetrics::OnUpdateReceived() { updates_received_->Increment(); }

@@ -71,6 +71,7 @@ class AggregatorMetrics final : public RunObserver, public TransferObserver, pub
   Counter* rounds_complete_;
   Counter* rounds_deadline_;
   Gauge* last_round_timestamp_;
+  Gauge* round_opened_timestamp_;
   Histogram* round_duration_;
   std::map<std::string, Counter*, std::less<>> phases_;
   Histogram* result_latency_;

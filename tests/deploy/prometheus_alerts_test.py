@@ -41,12 +41,18 @@ def stall(state, last="0x99", deadline="20x99", rounds="5x99"):
             aggregator("round_duration_seconds_count", "10x99"), aggregator("run_state", "1x99", state=state)]
 
 
-def quorum(active, needed):
-    return [aggregator("workers", active, state="active"), aggregator("min_workers", needed)]
+def restarted(seconds, count):
+    return [aggregator("last_round_timestamp_seconds", "0x150"), aggregator("round_deadline_seconds", "0x150"), aggregator("round", "5x150"),
+            aggregator("round_duration_seconds_sum", seconds), aggregator("round_duration_seconds_count", count),
+            aggregator("run_state", "1x150", state="training")]
 
 
-def contributing(state, included, rounds="0+6x99"):
-    return [aggregator("worker_state", "1x99", worker="w1", state=state),
+def quorum(active, needed, done="0x40"):
+    return [aggregator("workers", active, state="active"), aggregator("min_workers", needed), aggregator("run_state", done, state="done")]
+
+
+def contributing(state, included, rounds="0+6x99", there="1x99"):
+    return [aggregator("worker_state", there, worker="w1", state=state),
             aggregator("worker_included_updates_total", included, worker="w1"),
             aggregator("rounds_total", rounds, outcome="complete"), aggregator("rounds_total", "0x99", outcome="deadline")]
 
@@ -71,6 +77,11 @@ def rejected(reason, values):
     return [aggregator("updates_rejected_total", values, reason=reason), aggregator("updates_received_total", "0+98x60")]
 
 
+def burst(count):
+    """So many more every 20 minutes."""
+    return " ".join(f"{count * i}x19" for i in range(6))
+
+
 # A minute after the first at which a recorded series says so: groups of rules are evaluated in any order.
 # (alert, what is tried, series at one sample a minute, state by minute; "" is silent)
 CASES = [
@@ -80,6 +91,10 @@ CASES = [
     ("DistroTrainingStalled", "5 deadlines", stall("training"), {1: "", 2: "pending", 4: "firing"}),
     ("DistroTrainingStalled", "rounds close", stall("training", last="0+60x99"), {9: "", 90: ""}),
     ("DistroTrainingStalled", "no deadline: 5 times the mean", stall("training", deadline="0x99"), {1: "", 2: "pending"}),
+    ("DistroTrainingStalled", "no deadline, after a restart: 5 times the mean before", restarted("6000x2 0x150", "10x2 0x150"), {49: "", 51: "pending", 54: "firing"}),
+    ("DistroTrainingStalled", "no deadline and no mean: an hour", restarted("0x150", "0x150"), {59: "", 61: "pending", 64: "firing"}),
+    ("DistroTrainingStalled", "resumed after an hour", [*stall("training"), aggregator("round_opened_timestamp_seconds", "0x59 3600x40")],
+     {58: "firing", 60: "", 61: "", 64: "firing"}),
     ("DistroTrainingStalled", "waiting after a round", stall("waiting"), {1: "", 2: "pending", 4: "firing"}),
     ("DistroTrainingStalled", "waiting for the first round", stall("waiting", rounds="0x99"), {9: ""}),
     ("DistroTrainingStalled", "paused", stall("paused"), {9: ""}),
@@ -88,9 +103,11 @@ CASES = [
     ("DistroReplicasDiverged", "restart", [aggregator("state_hash_mismatches_total", "3x9 0x30")], {12: ""}),
     ("DistroLossNotFinite", "none", [worker("nonfinite_steps_total", "2x30")], {12: ""}),
     ("DistroLossNotFinite", "two", [worker("nonfinite_steps_total", "0x9 2x30")], {9: "", 10: "pending warning", 11: "firing warning"}),
+    ("DistroLossNotFinite", "three", [worker("nonfinite_steps_total", "0x9 3x30")], {11: "firing warning"}),
     ("DistroLossNotFinite", "five", [worker("nonfinite_steps_total", "0x9 5x30")], {11: "firing critical, firing warning", 25: ""}),
     ("DistroQuorumAtRisk", "one to spare", quorum("5x5 4x30", "3x40"), {20: ""}),
     ("DistroQuorumAtRisk", "none to spare", quorum("5x5 3x30", "3x40"), {5: "", 6: "pending", 11: "firing"}),
+    ("DistroQuorumAtRisk", "the run is done", quorum("5x5 0x30", "3x40", "0x5 1x30"), {20: ""}),
     ("DistroQuorumAtRisk", "there were never more", quorum("3x40", "3x40"), {30: ""}),
     ("DistroUpdatesExcluded", "a tenth", excluded("late", "0+10x60"), {50: ""}),
     ("DistroUpdatesExcluded", "above", excluded("late", "0+11x60"), {2: "pending", 30: "firing"}),
@@ -103,14 +120,20 @@ CASES = [
     ("DistroArchiverDown", "up", [series("up", "1x20", job="distro-archiver")], {5: "", 19: ""}),
     ("DistroArchiverDown", "a restart", [series("up", "1x5 0x8 1x20", job="distro-archiver")], {8: "pending", 15: "", 18: ""}),
     ("DistroArchiverDown", "down", [series("up", "1x5 0x20", job="distro-archiver")], {5: "", 6: "pending", 15: "pending", 16: "firing"}),
+    ("DistroArchiverDown", "the run is done", [series("up", "1x5 0x20", job="distro-archiver", instance="archiver"),
+                                               aggregator("run_state", "0x5 1x20", state="done")], {8: "", 20: ""}),
     ("DistroArchiverBehind", "ten rounds", [archiver("lag_rounds", "10x60")], {50: ""}),
     ("DistroArchiverBehind", "more", [archiver("lag_rounds", "0x4 11x60")], {4: "", 5: "pending", 34: "pending", 35: "firing"}),
     ("DistroArchiverBehind", "catches up", [archiver("lag_rounds", "90-5x18 0x60")], {10: "pending", 40: ""}),
+    ("DistroUpdatesRejected", "in bursts, of rounds of 20 minutes",
+     [aggregator("updates_rejected_total", burst(50), reason="malformed"), aggregator("updates_received_total", burst(50))], {47: "firing"}),
     ("DistroUpdatesRejected", "late ones", rejected("late", "0+50x60"), {50: ""}),
     ("DistroUpdatesRejected", "restart", rejected("malformed", "0+5x20 0+5x40"), {19: "firing", 21: "firing", 30: "firing"}),
     ("DistroWorkerNotContributing", "included at last", contributing("active", "0x29 1x70"), {29: "", 31: "", 45: ""}),
     ("DistroWorkerNotContributing", "not for half an hour", contributing("active", "0+1x9 9x90"), {35: "", 39: "pending", 42: "firing"}),
-    ("DistroWorkerNotContributing", "in quarantine", contributing("quarantined", "9x99"), {20: "", 32: "firing"}),
+    ("DistroWorkerNotContributing", "in quarantine", contributing("quarantined", "0+1x9 9x90"), {20: "", 42: "firing"}),
+    ("DistroWorkerNotContributing", "in quarantine for days", contributing("quarantined", "9x99"), {20: "", 90: ""}),
+    ("DistroWorkerNotContributing", "back after half an hour", contributing("probation", "9x99", there="_x60 1x39"), {62: "", 89: "", 93: "firing"}),
     ("DistroWorkerNotContributing", "late", contributing("late", "9x99"), {20: "", 32: "firing"}),
     ("DistroWorkerNotContributing", "probation without end", contributing("probation", "0x99"), {20: "", 32: "firing"}),
     ("DistroWorkerNotContributing", "no round closes", contributing("active", "9x99", rounds="7x99"), {32: "", 60: ""}),

@@ -69,9 +69,17 @@ absl::StatusOr<std::string> Useless(const v1::GetRunResponse& run, const Archive
                                         ", and the aggregator run ", run.run_id(),
                                         ": give each run a folder of its own"));
   }
-  if (held.snapshot.round() >= run.first_round()) return std::string();
-  return absl::StrCat("its round ", held.snapshot.round(), " is before the log's first, ",
-                      run.first_round());
+  const uint64_t round = held.snapshot.round();
+  if (round < run.first_round())
+    return absl::StrCat("its round ", round, " is before the log's first, ", run.first_round());
+  // Nothing that comes would show it: there may be no further round.
+  const bool other_history =
+      round == run.round() && round > 0 && held.snapshot.log_hash() != run.log_hash();
+  if (round > run.round() || other_history) {
+    return absl::StrCat("diverged: its round ", round, " is none of this log, which is at ",
+                        run.round(), ": the aggregator went back to a backup");
+  }
+  return std::string();
 }
 
 // With workers: python, which may train a part of the model or one that is not known here, the disk

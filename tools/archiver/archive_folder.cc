@@ -87,6 +87,14 @@ absl::StatusOr<std::optional<v1::StoredArchive>> ArchiveFolder::LoadLog(
 
 absl::Status ArchiveFolder::Save(const Replica& replica, const v1::StoredArchive& log,
                                  ArchiveState* state) {
+  RemoveLeftovers();
+  const absl::Status status = Write(replica, log, state);
+  if (!status.ok()) RemoveLeftovers();
+  return status;
+}
+
+absl::Status ArchiveFolder::Write(const Replica& replica, const v1::StoredArchive& log,
+                                  ArchiveState* state) {
   const uint64_t round = replica.next_round().value();
   const std::string path = SnapshotPath(round);
   DISTRO_RETURN_IF_ERROR(WriteSnapshot(path, replica.layout(), replica.parameters(), {}));
@@ -108,6 +116,13 @@ absl::Status ArchiveFolder::SaveState(const ArchiveState& state, const v1::Store
   return absl::OkStatus();
 }
 
+void ArchiveFolder::RemoveLeftovers() const {
+  const absl::StatusOr<std::string> text = ReadFile(StatePath(), kMaxStateBytes);
+  if (!text.ok()) return;
+  const absl::StatusOr<ArchiveState> state = ParseArchiveState(*text);
+  if (state.ok()) RemoveOtherRounds(state->snapshot.round());
+}
+
 void ArchiveFolder::RemoveOtherRounds(uint64_t kept_round) const {
   const std::string kept = SnapshotPath(kept_round), kept_log = LogPath(kept_round);
   const absl::StatusOr<std::vector<std::string>> names = NamesIn(path_);
@@ -123,19 +138,23 @@ void ArchiveFolder::RemoveOtherRounds(uint64_t kept_round) const {
 absl::Status ArchiveFolder::Reset() {
   const fs::path aside = fs::path(path_) / "set_aside";
   std::error_code error;
-  fs::remove_all(aside, error);
+  const bool stored = fs::exists(StatePath(), error);
+  if (stored) fs::remove_all(aside, error);
   if (error) return ErrnoToStatus(error.value(), "remove", aside.string());
-  DISTRO_RETURN_IF_ERROR(CreateFolders(aside.string()));
+  if (stored) DISTRO_RETURN_IF_ERROR(CreateFolders(aside.string()));
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(path_));
   for (const std::string& name : names) {
     const bool whole = !absl::EndsWith(name, ".part") && !absl::EndsWith(name, ".tmp");
     const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
     if (name != "state" && !(of_round && whole)) continue;
     const std::string path = absl::StrCat(path_, "/", name);
-    fs::rename(path, aside / name, error);
-    if (error) return ErrnoToStatus(error.value(), "move", path);
+    if (stored)
+      fs::rename(path, aside / name, error);
+    else
+      fs::remove(path, error);
+    if (error) return ErrnoToStatus(error.value(), stored ? "move" : "remove", path);
   }
-  DISTRO_RETURN_IF_ERROR(SyncFolder(aside.string()));
+  if (stored) DISTRO_RETURN_IF_ERROR(SyncFolder(aside.string()));
   return SyncFolder(path_);
 }
 

@@ -39,12 +39,14 @@ class ArchiveFolder {
   absl::StatusOr<std::optional<v1::StoredArchive>> LoadLog(const ArchiveState& state) const;
 
   // Writes the replica's parameters, `log` and then `state`, and fills in the snapshot in `state`;
-  // removes older ones. After an error the folder holds what it held before.
+  // removes older ones, and first what a process left that did not finish: there is room for one
+  // more. After an error the folder holds what it held before.
   absl::Status Save(const Replica& replica, const v1::StoredArchive& log, ArchiveState* state);
   // Writes the state of a snapshot file that is already at SnapshotPath(state.snapshot.round()).
   absl::Status SaveState(const ArchiveState& state, const v1::StoredArchive& log);
 
-  // Moves state and snapshot to set_aside/, and replaces its previous content.
+  // Moves state and snapshot to set_aside/, and replaces its previous content. Without a state it
+  // only removes snapshots: what was set aside before may be the better copy.
   absl::Status Reset();
 
   const std::string& path() const { return path_; }
@@ -56,7 +58,10 @@ class ArchiveFolder {
       : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string StatePath() const;
   std::string LogPath(uint64_t round) const;
+  absl::Status Write(const Replica& replica, const v1::StoredArchive& log, ArchiveState* state);
   void RemoveOtherRounds(uint64_t kept_round) const;
+  // Files of rounds that the stored state does not name.
+  void RemoveLeftovers() const;
 
   const std::string path_;
   const FolderLock lock_;

@@ -91,10 +91,11 @@ absl::Status ArchiveReplay::Finish() {
   uploader_.AwaitIdle();
   publisher_.AwaitIdle();
   if (stopped()) return absl::OkStatus();
-  archive_.state.published_round = next_round_;
+  const absl::Status published = publisher_.LastStatus();
+  if (published.ok()) archive_.state.published_round = next_round_;  // else the next process tries
   archive_.state.result_bytes = 0;
   DISTRO_RETURN_IF_ERROR(Save());
-  return publisher_.LastStatus();
+  return published;
 }
 
 absl::Status ArchiveReplay::ReplayRounds(EventQueue* queue) {

@@ -12,17 +12,14 @@ std::string PublishedPath(const PublishOptions& options, RoundId round) {
 }
 
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
-                     const std::string& config_json, const Companions& companions,
-                     std::optional<RoundId> in_use) {
+                     const std::string& config_json, const Companions& companions) {
   if (options.dir.empty()) return absl::OkStatus();
   const TensorPieces parameters = PiecesOf(replica.parameters());
-  return WriteRoundFolder(options.dir,
-                          {.round = replica.next_round(),
-                           .config_json = &config_json,
-                           .layout = &replica.layout(),
-                           .tensors = &parameters,
-                           .companions = &companions},
-                          options.keep, in_use);
+  return WriteRoundFolder(options.dir, {.round = replica.next_round(),
+                                        .config_json = &config_json,
+                                        .layout = &replica.layout(),
+                                        .tensors = &parameters,
+                                        .companions = &companions});
 }
 
 bool IsPublished(const PublishOptions& options, RoundId round) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,8 +20,7 @@ struct PublishOptions {
 
 // Writes the folder of the replica's next round as WriteRoundFolder.
 absl::Status Publish(const PublishOptions& options, const Replica& replica,
-                     const std::string& config_json, const Companions& companions,
-                     std::optional<RoundId> in_use = std::nullopt);
+                     const std::string& config_json, const Companions& companions);
 
 // The folder's path, whether it exists or not.
 std::string PublishedPath(const PublishOptions& options, RoundId round);

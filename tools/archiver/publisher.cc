@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/base/status_util.h"
+#include "common/model/checkpoint/round_folders.h"
 
 namespace distro::tools {
 
@@ -21,8 +22,7 @@ void Publisher::Publish(const Replica& replica, const Companions& companions) {
   const ArchiverPhaseScope phase(context_.metrics, context_.clock, ArchiverPhase::kPublish);
   const uint64_t in_use = round_in_use_;
   last_round_ = replica.next_round();
-  last_status_ = tools::Publish(options, replica, run_->model_config_json(), companions,
-                                in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
+  last_status_ = tools::Publish(options, replica, run_->model_config_json(), companions);
   if (!last_status_.ok()) {
     context_.metrics->failures_publish->Increment();
     context_.log->Error("folder not published",
@@ -31,6 +31,10 @@ void Publisher::Publish(const Replica& replica, const Companions& companions) {
   }
   context_.metrics->folders_published->Increment();
   context_.log->Info("folder published", {{"round", last_round_.value()}, {"dir", options.dir}});
+  const absl::Status removed =
+      RemoveOldRoundFolders(options.dir, last_round_, options.keep,
+                            in_use == 0 ? std::nullopt : std::optional(RoundId(in_use)));
+  if (!removed.ok()) context_.log->Warning("older folder not removed", {{"status", removed}});
   if (context_.command == nullptr || folders_.Add({last_round_, replica.StateHash()})) return;
   context_.log->Warning(
       "publish command still runs: a newer folder takes the place of one that waits",
@@ -72,7 +76,7 @@ absl::Status Publisher::LastStatus() const {
   if (!command_failed_) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat("--publish_command: failed for the last folder, ",
                                          PublishedPath(*context_.options, last_round_),
-                                         ": run it for that folder"));
+                                         ": start the archiver again, which publishes it again"));
 }
 
 }  // namespace distro::tools

@@ -448,14 +448,17 @@ void Trainer::WriteRoundCheckpoint() {
   const absl::Status status =
       !parameters.ok()
           ? parameters.status()
-          : WriteRoundFolder(options_.checkpoint_dir,
-                             {.round = round,
-                              .config_json = &deps_.run->model_config_json(),
-                              .layout = &deps_.learner->layout(),
-                              .tensors = &parameters->pieces,
-                              .companions = deps_.companions == nullptr ? &none : deps_.companions},
-                             options_.keep);
+          : WriteRoundFolder(
+                options_.checkpoint_dir,
+                {.round = round,
+                 .config_json = &deps_.run->model_config_json(),
+                 .layout = &deps_.learner->layout(),
+                 .tensors = &parameters->pieces,
+                 .companions = deps_.companions == nullptr ? &none : deps_.companions});
   Wrote(status, RoundFolder(options_.checkpoint_dir, round));
+  if (!status.ok()) return;
+  const absl::Status removed = RemoveOldRoundFolders(options_.checkpoint_dir, round, options_.keep);
+  if (!removed.ok()) deps_.log->Warning("older checkpoint not removed", {{"reason", removed}});
 }
 
 void Trainer::Wrote(const absl::Status& status, const std::string& dir) {

@@ -59,20 +59,24 @@ std::string RoundFolder(absl::string_view dir, RoundId round) {
   return absl::StrCat(dir, "/", kFolder, round.value());
 }
 
-absl::Status WriteRoundFolder(const std::string& dir, const RoundCheckpoint& checkpoint, int keep,
-                              std::optional<RoundId> in_use) {
+absl::Status WriteRoundFolder(const std::string& dir, const RoundCheckpoint& checkpoint) {
   DISTRO_RETURN_IF_ERROR(CreateFolders(dir));
-  DISTRO_RETURN_IF_ERROR(WriteCheckpointFolder(RoundFolder(dir, checkpoint.round),
-                                               *checkpoint.config_json, *checkpoint.layout,
-                                               *checkpoint.tensors, *checkpoint.companions));
-  const RoundFolders folders = List(dir, checkpoint.round);
   std::error_code ignored;
-  for (const fs::path& half : folders.halves) fs::remove_all(half, ignored);
-  for (size_t i = keep; keep > 0 && i < folders.whole.size(); ++i) {
+  for (const fs::path& half : List(dir, checkpoint.round).halves) fs::remove_all(half, ignored);
+  return WriteCheckpointFolder(RoundFolder(dir, checkpoint.round), *checkpoint.config_json,
+                               *checkpoint.layout, *checkpoint.tensors, *checkpoint.companions);
+}
+
+absl::Status RemoveOldRoundFolders(const std::string& dir, RoundId newest, int keep,
+                                   std::optional<RoundId> in_use) {
+  if (keep <= 0) return absl::OkStatus();
+  absl::Status first;
+  const RoundFolders folders = List(dir, newest);
+  for (size_t i = keep; i < folders.whole.size(); ++i) {
     const auto& [round, path] = folders.whole[i];
-    if (in_use != RoundId(round)) DISTRO_RETURN_IF_ERROR(RemoveFolder(path));
+    if (in_use != RoundId(round)) first.Update(RemoveFolder(path));
   }
-  return absl::OkStatus();
+  return first;
 }
 
 }  // namespace distro

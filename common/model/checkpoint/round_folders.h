@@ -25,11 +25,15 @@ struct RoundCheckpoint {
   const Companions* companions;
 };
 
-// Writes `round-<round>` as WriteCheckpointFolder, replacing an existing one. Then removes what was
-// left half written or half removed, and, with `keep` above 0, older folders beyond the `keep`
-// newest, except that of `in_use`. Folders of later rounds belong to a history that the run has
-// lost (its aggregator was restored from a backup): they stay until their round is written again.
-absl::Status WriteRoundFolder(const std::string& dir, const RoundCheckpoint& checkpoint, int keep,
-                              std::optional<RoundId> in_use = std::nullopt);
+// Removes what an earlier process left half written or half removed, which needs its room. Then
+// writes `round-<round>` as WriteCheckpointFolder, replacing an existing one.
+absl::Status WriteRoundFolder(const std::string& dir, const RoundCheckpoint& checkpoint);
+
+// With `keep` above 0, removes the folders of rounds up to `newest` beyond the `keep` newest of
+// them, except that of `in_use`. Folders of later rounds belong to a history that the run has lost
+// (its aggregator was restored from a backup): they stay until their round is written again. The
+// first error, after all were tried.
+absl::Status RemoveOldRoundFolders(const std::string& dir, RoundId newest, int keep,
+                                   std::optional<RoundId> in_use = std::nullopt);
 
 }  // namespace distro

@@ -125,6 +125,28 @@ TEST(AggregatorMetricsTest, ShowsTheLeastAndTheLargestCapOfARoundOfDeltas) {
   EXPECT_THAT(caps(""), IsEmpty()) << "signs have none";
 }
 
+// An alert counts from there: after a pause the last commit may be days old.
+TEST(AggregatorMetricsTest, SaysWhenARoundOpened) {
+  ScratchFolder folder;
+  FakeClock clock;
+  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
+  server::AggregatorMetrics metrics(&clock, true);
+  server::RunHost host(
+      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
+      &log, &metrics, {}, [](absl::Status) {});
+  const auto opened = [&] {
+    for (const auto& family : metrics.Collect(host, folder.path())) {
+      if (family.name == "distro_aggregator_round_opened_timestamp_seconds")
+        return family.metric[0].gauge.value;
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(opened(), 0);
+  clock.Advance(absl::Seconds(90));
+  metrics.OnRoundOpened(RoundId(3), 2);
+  EXPECT_EQ(opened(), absl::ToDoubleSeconds(clock.WallNow() - absl::UnixEpoch()));
+}
+
 TEST(AggregatorMetricsTest, ShowsOnlyWhatIsKnown) {
   ScratchFolder folder;
   FakeClock clock;

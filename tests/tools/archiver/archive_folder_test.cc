@@ -131,6 +131,20 @@ TEST_F(ArchiveFolderTest, SurvivesACrashBetweenSnapshotAndState) {
   EXPECT_FALSE(Exists("snapshot-3.safetensors"));
 }
 
+// There is room for one more snapshot, not for two.
+TEST_F(ArchiveFolderTest, RemovesWhatIsLeftOverBeforeItWrites) {
+  Open();
+  ArchiveState state = Save(2);
+  const std::string left = scratch_.File("data/snapshot-9.safetensors.tmp");
+  ASSERT_TRUE(WriteFileAtomically(left, "of a process that was killed").ok());
+  ASSERT_TRUE(CreateFolders(scratch_.File("data/log-3.pb/in the way")).ok());
+  small_.AdvanceTo(3);
+  EXPECT_FALSE(folder_->Save(small_.replica, log_, &state).ok());
+  EXPECT_FALSE(Exists("snapshot-9.safetensors.tmp"));
+  EXPECT_FALSE(Exists("snapshot-3.safetensors")) << "nothing names it";
+  EXPECT_EQ((*folder_->Load())->snapshot.round(), 2);
+}
+
 TEST_F(ArchiveFolderTest, NamesADamagedSnapshot) {
   Open();
   Save(2);
@@ -153,6 +167,10 @@ TEST_F(ArchiveFolderTest, ResetPutsEverythingAside) {
   EXPECT_TRUE(Exists("set_aside/state"));
   EXPECT_TRUE(Exists("set_aside/snapshot-2.safetensors"));
   EXPECT_TRUE(Exists("set_aside/log-2.pb"));
+  ASSERT_TRUE(WriteFileAtomically(folder_->SnapshotPath(7), "fetched, without a state").ok());
+  ASSERT_TRUE(folder_->Reset().ok());
+  EXPECT_FALSE(Exists("snapshot-7.safetensors"));
+  EXPECT_TRUE(Exists("set_aside/snapshot-2.safetensors")) << "there was no other copy";
   Save(3);
   ASSERT_TRUE(folder_->Reset().ok());
   EXPECT_TRUE(Exists("set_aside/snapshot-3.safetensors"));

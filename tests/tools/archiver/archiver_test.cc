@@ -202,6 +202,9 @@ TEST_F(ArchiverTest, EndsWithFailureOfPublishCommand) {
   EXPECT_THAT(Log(), HasSubstr("ended with 7: the disk is full"));
   EXPECT_GT(metrics_->failures_command->value(), 0);
   ExpectSame();
+  options.publish.command = "echo published";
+  EXPECT_EQ(Run(options), absl::OkStatus());
+  EXPECT_THAT(Log(), HasSubstr("line=published")) << "for the folder of before";
 }
 
 // As on a full disk: a file is in the folder's place.
@@ -326,6 +329,29 @@ TEST_F(ArchiverTest, StartsAgainWhenTheLogWentBack) {
   ASSERT_TRUE(status.ok()) << status;
   ExpectSame();
   EXPECT_THAT(Log(), HasSubstr("diverged"));
+}
+
+// With a copy that is ahead, and with one that is as far: nothing that comes would show either.
+TEST_F(ArchiverTest, StartsAgainWhenTheLogThatWentBackIsNotAhead) {
+  AdvanceTo(2);
+  StopRun();
+  const auto whole = std::filesystem::copy_options::recursive;
+  std::filesystem::copy(folder_.File("data"), folder_.File("backup"), whole);
+  StartRun();
+  AdvanceTo(5);
+  ASSERT_TRUE(Run(Options()).ok());
+  for (const uint64_t round : {4, 5}) {
+    StopRun();
+    std::filesystem::remove_all(folder_.File("data"));
+    std::filesystem::copy(folder_.File("backup"), folder_.File("data"), whole);
+    clock_.Advance(absl::Seconds(2));
+    StartRun();
+    AdvanceTo(round, /*seed=*/round);
+    const absl::Status status = Run(Options());
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectSame();
+  }
+  EXPECT_THAT(Log(), HasSubstr("diverged: its round 5 is none of this log, which is at 4"));
 }
 
 // Another archiver's snapshots made the log drop the rounds after this one's copy.

@@ -16,13 +16,14 @@ class RoundFoldersTest : public ::testing::Test {
  protected:
   absl::Status Write(uint64_t round, int keep, std::optional<RoundId> in_use = std::nullopt) {
     const TensorPieces pieces = PiecesOf(tensors_);
-    return WriteRoundFolder(scratch_.File("models"),
-                            {.round = RoundId(round),
-                             .config_json = &config_,
-                             .layout = &layout_,
-                             .tensors = &pieces,
-                             .companions = &companions_},
-                            keep, in_use);
+    const absl::Status status =
+        WriteRoundFolder(scratch_.File("models"), {.round = RoundId(round),
+                                                   .config_json = &config_,
+                                                   .layout = &layout_,
+                                                   .tensors = &pieces,
+                                                   .companions = &companions_});
+    if (!status.ok()) return status;
+    return RemoveOldRoundFolders(scratch_.File("models"), RoundId(round), keep, in_use);
   }
   void WriteEach(std::initializer_list<uint64_t> rounds, int keep) {
     for (const uint64_t round : rounds) {
@@ -83,6 +84,14 @@ TEST_F(RoundFoldersTest, HalvesOfEarlierProcessesGo) {
   for (const char* name : {"round-1.tmp", "round-2.removed"}) Make(name);
   WriteEach({3}, 3);
   EXPECT_EQ(InFolder(), (Names{"round-3"}));
+}
+
+// Else they would take the room that the new one needs.
+TEST_F(RoundFoldersTest, HalvesGoBeforeTheNewOneIsWritten) {
+  Make("round-1.tmp");
+  ASSERT_TRUE(WriteFileAtomically(scratch_.File("models/round-2"), "in the way").ok());
+  EXPECT_FALSE(Write(2, 1).ok());
+  EXPECT_EQ(InFolder(), (Names{"round-2"}));
 }
 
 TEST_F(RoundFoldersTest, FailureLeavesNothingHalf) {
