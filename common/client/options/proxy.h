@@ -1,5 +1,5 @@
-// Whether calls of an aggregator go through an HTTP proxy. gRPC would read the variables itself, but
-// takes fewer forms of proxies, and of the exceptions only lower-case no_proxy and the ends of
+// Whether calls of an aggregator go through an HTTP proxy. gRPC would read the variables itself,
+// but takes fewer forms of proxies, and of the exceptions only lower-case no_proxy and the ends of
 // names; here NO_PROXY, networks and "*" count as well, as in other programs. The channel and the
 // probe ask here, so that both say the same (docs/troubleshooting.md).
 //
@@ -23,8 +23,8 @@ struct Proxy {
 // The proxy for `host`, a name or an address without brackets: of the first of grpc_proxy,
 // https_proxy and http_proxy that is set. nullopt: none, or an exception has the host (the first of
 // no_grpc_proxy, no_proxy and NO_PROXY that is not empty). Without a scheme it is http, as other
-// programs take it. InvalidArgument: another scheme, or an @ in its user or password, either of which
-// gRPC would ignore.
+// programs take it. InvalidArgument: another scheme, or an @ in its user or password, either of
+// which gRPC would ignore.
 absl::StatusOr<std::optional<Proxy>> ProxyFor(const std::string& host);
 
 // Whether a list of exceptions has the host: "*", a name or its end (".example.com",
