@@ -92,7 +92,7 @@ absl::Status ArchiveReplay::Finish() {
   publisher_.AwaitIdle();
   if (stopped()) return absl::OkStatus();
   const absl::Status published = publisher_.LastStatus();
-  if (published.ok()) archive_.state.published_round = next_round_;  // else the next process tries
+  archive_.state.published_round = published.ok() ? next_round_.load() : 0;  // 0: publish it again
   archive_.state.result_bytes = 0;
   DISTRO_RETURN_IF_ERROR(Save());
   return published;

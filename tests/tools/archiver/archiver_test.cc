@@ -207,6 +207,17 @@ TEST_F(ArchiverTest, EndsWithFailureOfPublishCommand) {
   EXPECT_THAT(Log(), HasSubstr("line=published")) << "for the folder of before";
 }
 
+// The folder was published at the end of an interval, which is also the end.
+TEST_F(ArchiverTest, RunsTheLastCommandAgainWhereAnIntervalEnds) {
+  AdvanceTo(6);
+  ArchiverOptions options = Options();
+  options.publish.command = "exit 7";
+  EXPECT_FALSE(Run(options).ok());
+  options.publish.command = "echo published $DISTRO_ROUND";
+  EXPECT_EQ(Run(options), absl::OkStatus());
+  EXPECT_THAT(Log(), HasSubstr("published 6"));
+}
+
 // As on a full disk: a file is in the folder's place.
 TEST_F(ArchiverTest, EndsWithFailureToPublish) {
   AdvanceTo(4);
