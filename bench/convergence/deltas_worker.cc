@@ -76,11 +76,11 @@ void DeltasWorker::MixSlowly(uint64_t step) {
   const auto share = static_cast<float>(
       WithRate(*lab_.config, step, lab_.settings->slow, lab_.settings->slow_end));
   const auto decay = static_cast<float>(lab_.settings->slow_decay);
-  const bool all = lab_.settings->slow_for == "all";
-  const std::vector<bool> muon =
-      MuonTensors(InnerOf(*lab_.settings, lab_.config->weight_decay()), lab_.tensors);
+  std::vector<bool> mixed(gradient_.tensors(), true);
+  if (lab_.settings->slow_for == "muon")
+    mixed = MuonTensors(InnerOf(*lab_.settings, lab_.config->weight_decay()), lab_.tensors);
   for (int i = 0; i < gradient_.tensors(); ++i) {
-    if (!all && !muon[i]) continue;
+    if (!mixed[i]) continue;
     const absl::Span<float> g = gradient_.tensor(i), v = slow_->tensor(i);
     for (size_t j = 0; j < g.size(); ++j) {
       v[j] = decay * v[j] + (1 - decay) * g[j];

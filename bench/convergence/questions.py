@@ -1,8 +1,8 @@
 """The questions of the study: each is a function of a lab that returns a table. Settings are chosen with one seed; the chosen ones are
 measured with three."""
-from lab import LONG_TEXT, MODELS, STEPS, Run, parameters
+from lab import LONG_TEXT, STEPS, Run
 from page import table
-from tuning import (BASES, CHOICES, DECAYS, METHODS, RATES, SHOWN, bytes_of, climb, deltas, loss_of, loss_of_seeds, rows_of, traffic_of, tuned)
+from tuning import (BASES, CHOICES, DECAYS, METHODS, RATES, SHOWN, bits_of, climb, deltas, loss_of, loss_of_seeds, rows_of, traffic_of, tuned)
 
 QUESTIONS = {}
 
@@ -244,11 +244,10 @@ def thirty_two(lab):
     methods = (("AdamW, All-Reduce", tuned(lab, "AdamW, All-Reduce")[0].having(tokens=4096)), ("Muon, All-Reduce", tuned(lab, "Muon, All-Reduce")[0].having(tokens=4096)),
                *((f"H = {run.value('window')}, K = {run.value('k')}", run.having(workers=32, tokens=4096))
                  for run in (h5, h5.having(window=3, k=16), h1.having(k=4, beta=0.8, mu=0.8, lr=3.2e-2))))
-    bits = 8 / parameters(MODELS["0.3M"])
 
     def cells(run):
         best, _ = climb(lab, run, {"lr": RATES})
-        return [f"{best.lr:g}", loss_of(lab, best), *(f"{bits * count:.3g}" for count in bytes_of(lab, best))]
+        return [f"{best.lr:g}", loss_of(lab, best), *(f"{bits:.3g}" for bits in bits_of(lab, best))]
     return table(["method", "rate", "held-out loss", "bits sent a parameter", "received"], rows_of(lab, methods, cells))
 
 
@@ -303,7 +302,7 @@ def together(lab):
         worth = alone_for(loss)
         if run.method != "deltas":
             return [f"{chosen.lr:g}", f"{loss:.3f}", "", worth, "", ""]
-        bits = (f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))
+        bits = (f"{bits:.3g}" for bits in bits_of(lab, chosen))
         return [f"{chosen.lr:g}", f"{loss:.3f}", f"{(alone - loss) / (alone - reduced):.0%}", worth, *bits]
     variants = [("alone, Muon", (1, muon.having(tokens=512)))]
     for workers, pairs in ((3, ((5, 128), (5, 4096), (1, 32), (20, 128), (50, 128), (5, 32), (5, 512), (1, 128), (10, 256), (20, 512), (20, 4096))),
@@ -330,7 +329,7 @@ def ten_thousand(lab):
         row = [tried, f"{chosen.lr:g}", loss_of(lab, chosen)]
         if run.method != "deltas":
             return [*row, "", ""]
-        return row + [f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen)]
+        return row + [f"{bits:.3g}" for bits in bits_of(lab, chosen)]
     return table(["method", "rates tried", "rate", "held-out loss", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
 
 
@@ -377,7 +376,7 @@ def peers(lab):
     def cells(run):
         chosen, tried = climb(lab, run, {"lr": RATES} | ({"nesterov": (0.5, 0.9)} if run.value("nesterov") else {}))
         outer = f"{chosen.value('nesterov'):g}" if chosen.value("nesterov") else ""
-        return [tried, f"{chosen.lr:g}", outer, loss_of(lab, chosen), *(f"{8 * count / parameters(MODELS[chosen.model]):.3g}" for count in bytes_of(lab, chosen))]
+        return [tried, f"{chosen.lr:g}", outer, loss_of(lab, chosen), *(f"{bits:.3g}" for bits in bits_of(lab, chosen))]
     return table(["method", "settings tried", "rate", "outer momentum", "held-out loss", "bits sent a parameter and step", "received"], rows_of(lab, variants, cells))
 
 

@@ -22,9 +22,9 @@ sys.path.insert(0, str(HERE.parent))
 import cost  # noqa: E402
 import curves  # noqa: E402
 import page  # noqa: E402
-from lab import MODELS, STEPS, TOKENS, Lab, NotRun, Run, parameters  # noqa: E402
+from lab import STEPS, TOKENS, Lab, NotRun, Run  # noqa: E402
 from questions import QUESTIONS  # noqa: E402
-from tuning import NOT_RUN, SHOWN, bytes_of, rows_of, size, tuned  # noqa: E402
+from tuning import NOT_RUN, SHOWN, bits_of, rows_of, size, tuned  # noqa: E402
 
 
 def short_comparison(lab):
@@ -50,7 +50,7 @@ def known(lab, names, drawn):
 def draw_cost(lab, folder):
     """The mean loss of six methods against what they send."""
     found = known(lab, (*SHOWN, "deltas, H = 1, K = 32"), lambda run: (
-        8 * bytes_of(lab, run)[0] / parameters(MODELS[run.model]), statistics.mean(lab.losses(run.seeds()))))
+        bits_of(lab, run)[0], statistics.mean(lab.losses(run.seeds()))))
     if found:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "learning_cost.svg").write_text(cost.chart(f"What it costs and what it learns in {STEPS} steps", found))

@@ -7,7 +7,7 @@ import concurrent.futures
 import itertools
 import statistics
 
-from lab import NotRun, Run
+from lab import MODELS, NotRun, Run, parameters
 
 RATES = (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2, 6.4e-2)
 BETAS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -46,6 +46,11 @@ def bytes_of(lab, run):
     """(sent, received) bytes per worker and step."""
     end = lab.curves([run])[0][-1]
     return end["sent_bytes"] / end["round"], end["received_bytes"] / end["round"]
+
+
+def bits_of(lab, run):
+    """(sent, received) bits per worker, parameter and step."""
+    return [8 * count / parameters(MODELS[run.model]) for count in bytes_of(lab, run)]
 
 
 def size(count):

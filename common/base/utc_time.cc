@@ -11,6 +11,10 @@ std::string UtcText(absl::Time time) {
   return absl::FormatTime(kFormat, time, absl::UTCTimeZone());
 }
 
+std::string DateText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
+}
+
 std::optional<absl::Time> ParseUtcText(absl::string_view text) {
   absl::Time time;
   if (!absl::ParseTime(kFormat, text, &time, nullptr)) return std::nullopt;

@@ -1,4 +1,5 @@
-// Times in files and JSON as text: "2026-12-24T00:00:00Z". Pure.
+// Times as text: "2026-12-24T00:00:00Z" in files and JSON, "2026-12-24 00:00 UTC" in messages.
+// Pure.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,8 @@ namespace distro {
 
 // In whole seconds, rounded down.
 std::string UtcText(absl::Time time);
+// In whole minutes, rounded down.
+std::string DateText(absl::Time time);
 // Parses the output of UtcText; nullopt for other text.
 std::optional<absl::Time> ParseUtcText(absl::string_view text);
 

@@ -4,16 +4,9 @@
 
 #include "common/base/reason.h"
 #include "common/base/status_macros.h"
+#include "common/client/diagnosis.h"
 
 namespace distro {
-namespace {
-
-bool IsWithoutAnswer(const absl::Status& status) {
-  return ReasonOf(status).empty() && (absl::IsUnavailable(status) || absl::IsCancelled(status) ||
-                                      absl::IsDeadlineExceeded(status));
-}
-
-}  // namespace
 
 absl::StatusOr<Connection::Stubs> Connection::Dial(const ChannelOptions& options) {
   DISTRO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(options));
@@ -51,7 +44,7 @@ std::shared_ptr<Connection::AdminStub> Connection::admin() const {
 }
 
 void Connection::Heed(const absl::Status& status) {
-  const bool stuck = TimersAreLate() && IsWithoutAnswer(status);
+  const bool stuck = TimersAreLate() && MayBeTheConnection(status);
   if (ReasonOf(status) != "fenced" && !stuck) return;
   absl::StatusOr<Stubs> again = Dial(options_);
   if (!again.ok()) return;  // the credentials' files are being replaced: the next call tries again

@@ -24,6 +24,10 @@ constexpr uint64_t kMaxStateBytes = 1 << 16;
 // A header has at most 1000 KiB, as has the description of the run.
 constexpr uint64_t kMaxLogBytes = (kArchivedHeaders + 8) * kMaxRoundHeaderBytes;
 
+bool IsOfRound(absl::string_view name) {
+  return absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
+}
+
 absl::Status CheckFile(const std::string& path, const v1::SnapshotInfo& info) {
   const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return absl::DataLossError(file.status().message());
@@ -129,9 +133,8 @@ void ArchiveFolder::RemoveOtherRounds(uint64_t kept_round) const {
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     const std::string path = absl::StrCat(path_, "/", name);
-    const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
     std::error_code ignored;
-    if (of_round && path != kept && path != kept_log) fs::remove(path, ignored);
+    if (IsOfRound(name) && path != kept && path != kept_log) fs::remove(path, ignored);
   }
 }
 
@@ -145,8 +148,7 @@ absl::Status ArchiveFolder::Reset() {
   DISTRO_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(path_));
   for (const std::string& name : names) {
     const bool whole = !absl::EndsWith(name, ".part") && !absl::EndsWith(name, ".tmp");
-    const bool of_round = absl::StartsWith(name, "snapshot-") || absl::StartsWith(name, "log-");
-    if (name != "state" && !(of_round && whole)) continue;
+    if (name != "state" && !(IsOfRound(name) && whole)) continue;
     const std::string path = absl::StrCat(path_, "/", name);
     if (stored)
       fs::rename(path, aside / name, error);

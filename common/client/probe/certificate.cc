@@ -73,8 +73,4 @@ CertificateFacts FactsOf(const X509* certificate) {
           .not_after = TimeOf(X509_get0_notAfter(certificate))};
 }
 
-std::string DateText(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
-}
-
 }  // namespace distro

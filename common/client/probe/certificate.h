@@ -25,7 +25,4 @@ CertificateFacts FactsOf(const X509* certificate);
 // The CN of a subject or an issuer, or the whole name if it has none.
 std::string NameText(const X509_NAME* name);
 
-// "2026-11-24 03:14 UTC".
-std::string DateText(absl::Time time);
-
 }  // namespace distro

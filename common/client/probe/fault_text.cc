@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/utc_time.h"
 #include "common/client/probe/greeting.h"
 
 namespace distro {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
+#include "common/base/utc_time.h"
 #include "common/client/options/client_tls.h"
 #include "common/client/probe/fault_text.h"
 #include "common/client/probe/greeting.h"

@@ -30,6 +30,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_util.h"
+#include "common/base/utc_time.h"
 #include "common/net/dns/look_up.h"
 #include "common/net/http/http_range.h"
 
@@ -173,8 +174,7 @@ absl::Status NameUnusedProxy(const absl::Status& status) {
 absl::Status NameClock(const absl::Status& status, int verdict) {
   if (verdict != X509_V_ERR_CERT_NOT_YET_VALID && verdict != X509_V_ERR_CERT_HAS_EXPIRED)
     return status;
-  const std::string now =
-      absl::FormatTime("%Y-%m-%d %H:%M UTC", Clock::Real()->WallNow(), absl::UTCTimeZone());
+  const std::string now = DateText(Clock::Real()->WallNow());
   return WithMessage(status,
                      absl::StrCat(status.message(), ": ", X509_verify_cert_error_string(verdict),
                                   ", and the clock of this machine says ", now,

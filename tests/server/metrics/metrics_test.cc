@@ -99,20 +99,33 @@ TEST(AggregatorMetricsTest, ShowsRoundOfLogAtStart) {
   EXPECT_EQ(ValueOf(metrics.Collect(host, folder.path()), "distro_aggregator_round"), 3);
 }
 
-TEST(AggregatorMetricsTest, ShowsTheLeastAndTheLargestCapOfARoundOfDeltas) {
-  ScratchFolder folder;
-  FakeClock clock;
-  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
-  server::AggregatorMetrics metrics(&clock, true);
-  server::RunHost host(
-      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
-      &log, &metrics, {}, [](absl::Status) {});
+// An aggregator that has no run yet.
+class MetricsWithoutRunTest : public ::testing::Test {
+ protected:
+  std::vector<prometheus::MetricFamily> Families() {
+    return metrics_.Collect(host_, folder_.path());
+  }
+
+  ScratchFolder folder_;
+  FakeClock clock_;
+  Log log_{LogLevel::kError, Clock::Real(), [](absl::string_view) {}};
+  server::AggregatorMetrics metrics_{&clock_, true};
+  server::RunHost host_{
+      *server::RunStore::Open(folder_.File("data"), server::Disk::Real(), &clock_, &log_),
+      &clock_,
+      &log_,
+      &metrics_,
+      {},
+      [](absl::Status) {}};
+};
+
+TEST_F(MetricsWithoutRunTest, ShowsTheLeastAndTheLargestCapOfARoundOfDeltas) {
   const auto caps = [&](const std::string& of_round) {
     v1::RoundHeader header;
     if (!of_round.empty()) header.mutable_step()->mutable_deltas()->set_caps(of_round);
-    metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+    metrics_.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
     std::map<std::string, double> shown;
-    for (const auto& family : metrics.Collect(host, folder.path())) {
+    for (const auto& family : Families()) {
       if (family.name != "distro_aggregator_scale_cap") continue;
       for (const auto& metric : family.metric) shown[metric.label[0].value] = metric.gauge.value;
     }
@@ -126,72 +139,47 @@ TEST(AggregatorMetricsTest, ShowsTheLeastAndTheLargestCapOfARoundOfDeltas) {
 }
 
 // An alert counts from there: after a pause the last commit may be days old.
-TEST(AggregatorMetricsTest, SaysWhenARoundOpened) {
-  ScratchFolder folder;
-  FakeClock clock;
-  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
-  server::AggregatorMetrics metrics(&clock, true);
-  server::RunHost host(
-      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
-      &log, &metrics, {}, [](absl::Status) {});
+TEST_F(MetricsWithoutRunTest, SaysWhenARoundOpened) {
   const auto opened = [&] {
-    for (const auto& family : metrics.Collect(host, folder.path())) {
-      if (family.name == "distro_aggregator_round_opened_timestamp_seconds")
-        return family.metric[0].gauge.value;
-    }
-    return -1.0;
+    return ValueOf(Families(), "distro_aggregator_round_opened_timestamp_seconds");
   };
   EXPECT_EQ(opened(), 0);
-  clock.Advance(absl::Seconds(90));
-  metrics.OnRoundOpened(RoundId(3), 2);
-  EXPECT_EQ(opened(), absl::ToDoubleSeconds(clock.WallNow() - absl::UnixEpoch()));
+  clock_.Advance(absl::Seconds(90));
+  metrics_.OnRoundOpened(RoundId(3), 2);
+  EXPECT_EQ(opened(), absl::ToDoubleSeconds(clock_.WallNow() - absl::UnixEpoch()));
 }
 
-TEST(AggregatorMetricsTest, ShowsOnlyWhatIsKnown) {
-  ScratchFolder folder;
-  FakeClock clock;
-  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
-  server::AggregatorMetrics metrics(&clock, true);
-  server::RunHost host(
-      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
-      &log, &metrics, {}, [](absl::Status) {});
-  const auto shown = [&] { return MetricValues(metrics.Collect(host, folder.path())); };
+TEST_F(MetricsWithoutRunTest, ShowsOnlyWhatIsKnown) {
+  const auto shown = [&] { return MetricValues(Families()); };
   for (const char* name : {"tls_certificate_expiry_timestamp_seconds", "result_size_bytes",
                            "union_entries_ratio", "sign_agreement_ratio", "loss", "eval_loss"}) {
     EXPECT_EQ(shown().Find(absl::StrCat("distro_aggregator_", name)), std::nullopt) << name;
   }
-  metrics.OnSegmentResult(ResultOf(4, 2, std::nullopt), {});
+  metrics_.OnSegmentResult(ResultOf(4, 2, std::nullopt), {});
   EXPECT_EQ(shown().Find("distro_aggregator_union_entries_ratio"), 0.5);
   EXPECT_EQ(shown().Find("distro_aggregator_sign_agreement_ratio"), std::nullopt) << "of deltas";
   v1::RoundHeader header;
-  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+  metrics_.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
   EXPECT_EQ(shown().Find("distro_aggregator_loss"), 2.5);
-  metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = {}});
+  metrics_.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = {}});
   EXPECT_EQ(shown().Find("distro_aggregator_loss"), std::nullopt) << "of the round before";
   EXPECT_EQ(shown().Find("distro_aggregator_dropped_values_total"), 0);
 }
 
-TEST(AggregatorMetricsTest, CountsTheWorkersThatRecordsNamedLast) {
-  ScratchFolder folder;
-  FakeClock clock;
-  Log log(LogLevel::kError, Clock::Real(), [](absl::string_view) {});
-  server::AggregatorMetrics metrics(&clock, true);
-  server::RunHost host(
-      *server::RunStore::Open(folder.File("data"), server::Disk::Real(), &clock, &log), &clock,
-      &log, &metrics, {}, [](absl::Status) {});
+TEST_F(MetricsWithoutRunTest, CountsTheWorkersThatRecordsNamedLast) {
   const auto commit = [&](uint64_t round, const std::vector<std::string>& names) {
     v1::RoundHeader header;
     header.set_round(round);
     for (const std::string& name : names) header.add_members()->set_name(name);
     header.add_segments()->set_included(std::string(names.size() / 8 + 1, '\xff'));
-    metrics.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
+    metrics_.OnRoundCommitted({.header = &header, .duration = absl::Seconds(1), .loss = 2.5});
   };
   std::vector<std::string> names;
   for (size_t i = 0; i <= server::kMaxCountedWorkers; ++i) names.push_back(std::to_string(i));
   commit(0, names);  // the last is one too many
   commit(1, {"1", "new"});
   std::map<std::string, double> counted;
-  for (const auto& family : metrics.Collect(host, folder.path())) {
+  for (const auto& family : Families()) {
     if (family.name != "distro_aggregator_worker_included_updates_total") continue;
     for (const auto& metric : family.metric) counted[metric.label[0].value] = metric.counter.value;
   }
